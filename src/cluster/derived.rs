@@ -123,7 +123,8 @@ pub struct Told {
 pub(crate) struct StateIndex {
     /// Asked at every point of every plugin.
     by_type: FxHashMap<TypeId, usize>,
-    plugins: Vec<&'static str>,
+    /// Those that count a plugin's holds, with its name.
+    holders: SmallVec<[(usize, &'static str); 4]>,
     /// Those by which pods may give up room.
     pub(crate) givers: SmallVec<[usize; 2]>,
     /// Those that change by time alone. Asked when before every attempt.
@@ -137,7 +138,7 @@ impl StateIndex {
         };
         Self {
             by_type: states.iter().map(|state| (&**state as &dyn Any).type_id()).zip(0..).collect(),
-            plugins: states.iter().map(|state| state.plugin()).collect(),
+            holders: those(|state| !state.plugin().is_empty()).map(|at| (at, states[at].plugin())).collect(),
             givers: those(|state| state.gives_up_room()).collect(),
             timed: those(|state| state.is_timed()).collect(),
         }
@@ -151,7 +152,7 @@ impl StateIndex {
 
     /// Iterates over the indices of the states that count a plugin's holds.
     pub(crate) fn of_plugin<'a>(&'a self, plugin: &'a str) -> impl Iterator<Item = usize> + 'a {
-        self.plugins.iter().enumerate().filter(move |(_, known)| **known == plugin).map(|(at, _)| at)
+        self.holders.iter().filter(move |(_, known)| *known == plugin).map(|(at, _)| *at)
     }
 }
 

@@ -61,9 +61,15 @@ impl Tournament {
     /// Adds to the total of a slot that competes.
     #[inline]
     pub(crate) fn add(&mut self, node: NodeIdx, delta: i64) {
+        self.add_unranked(node, delta);
+        self.rank_pool(node.index() / POOL);
+    }
+
+    /// Does the same. Before the next question all must be ranked.
+    #[inline]
+    pub(crate) fn add_unranked(&mut self, node: NodeIdx, delta: i64) {
         let rank = &mut self.slots[node.index() / POOL][node.index() % POOL];
         *rank = rank.wrapping_add((delta as u64) << self.tie_bits);
-        self.rank_pool(node.index() / POOL);
     }
 
     /// Sets the total of a slot. Before the next question [`Self::rank_all`] must be called.
@@ -75,31 +81,55 @@ impl Tournament {
 
     /// Adds to the totals of all slots that compete what a function gives for a slot's raw score. `raw` are the raw scores by slot,
     /// `width` per slot, of which the one at this place counts.
-    #[inline(always)]
-    pub(crate) fn add_to_all(
-        &mut self,
-        (raw, width, at): (&[i32], usize, usize),
-        delta_of: impl Fn(i32) -> i64,
-    ) {
+    pub(crate) fn add_to_all(&mut self, raw: (&[i32], usize, usize), delta_of: impl Fn(i32) -> i64) {
         let tie_bits = self.tie_bits;
-        let add = |slots: &mut [Rank], raws: &[i32]| {
-            let (mut first, mut at) = (0, at);
-            for rank in slots {
-                let added = rank.wrapping_add((delta_of(raws[at]) as u64) << tie_bits);
+        self.add_ranks(raw, |raw| (delta_of(raw) as u64) << tie_bits);
+    }
+
+    /// Does the same with what a table has for a raw score, none of which is beyond it.
+    pub(crate) fn add_from<const N: usize>(&mut self, raw: (&[i32], usize, usize), table: &[i64; N]) {
+        let ranks = table.map(|delta| (delta as u64) << self.tie_bits);
+        self.add_ranks(raw, |raw| ranks[raw as usize % N]);
+    }
+
+    /// Adds ranks. A stride that is a constant costs nothing.
+    #[inline(always)]
+    fn add_ranks(&mut self, (raw, width, at): (&[i32], usize, usize), of: impl Fn(i32) -> Rank) {
+        match width {
+            1 => self.add_strided::<1>(raw, at, of),
+            2 => self.add_strided::<2>(raw, at, of),
+            3 => self.add_strided::<3>(raw, at, of),
+            4 => self.add_strided::<4>(raw, at, of),
+            5 => self.add_strided::<5>(raw, at, of),
+            6 => self.add_strided::<6>(raw, at, of),
+            _ => {
+                let column: Vec<i32> = raw.iter().skip(at).step_by(width).copied().collect();
+                self.add_strided::<1>(&column, 0, of);
+            }
+        }
+        self.rank_brackets();
+    }
+
+    #[inline(always)]
+    fn add_strided<const W: usize>(&mut self, raw: &[i32], at: usize, of: impl Fn(i32) -> Rank) {
+        let at = at.min(W - 1);
+        let add = |slots: &mut [Rank], rows: &[[i32; W]]| {
+            let mut first = 0;
+            for (rank, row) in slots.iter_mut().zip(rows) {
+                let added = rank.wrapping_add(of(row[at]));
                 *rank = if *rank == 0 { 0 } else { added };
                 first = first.max(*rank);
-                at += width;
             }
             first
         };
+        let (full, rest) = raw.as_chunks::<W>().0.as_chunks::<POOL>();
         let pools = self.pools.as_flattened_mut();
-        for ((slots, raws), pool) in self.slots.iter_mut().zip(raw.chunks(POOL * width)).zip(pools) {
-            *pool = match raws.len() == POOL * width {
-                true => add(slots, raws),
-                false => add(&mut slots[..raws.len() / width], raws),
-            };
+        for ((slots, rows), pool) in self.slots.iter_mut().zip(full).zip(&mut *pools) {
+            *pool = add(slots, rows);
         }
-        self.rank_brackets();
+        if let Some((slots, pool)) = self.slots.get_mut(full.len()).zip(pools.get_mut(full.len())) {
+            *pool = add(slots, rest);
+        }
     }
 
     /// Ranks all pools and brackets.
@@ -232,8 +262,10 @@ mod tests {
             }
             if round % 500 == 0 {
                 let down = |total: &Option<i64>| total.map_or(7, |total| -(total / 2));
-                let raw: Vec<i32> = (0..SLOTS as i32).flat_map(|slot| [0, slot]).collect();
-                kept.add_to_all((&raw, 2, 1), |slot| down(&totals[slot as usize]));
+                let width = 1 + round / 500;
+                let raws = |slot: i32| (0..width).map(move |at| if at + 1 == width { slot } else { -1 });
+                let raw: Vec<i32> = (0..SLOTS as i32).flat_map(raws).collect();
+                kept.add_to_all((&raw, width, width - 1), |slot| down(&totals[slot as usize]));
                 totals.iter_mut().flatten().for_each(|total| *total -= *total / 2);
             }
             assert_eq!(kept.total(node), totals[slot]);

@@ -224,11 +224,15 @@ impl Scores {
         }
         lost.into_iter().for_each(|at| self.find_greatest(at, mask));
         moved.retain(|(at, was)| self.greatest[*at].raw != *was);
-        if !moved.is_empty() {
-            return self.normalise_anew(ctx, mask, nodes.iter().copied(), &moved);
-        }
-        for (node, delta) in nodes.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0) {
-            self.totals.add(*node, *delta);
+        let changed = nodes.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0);
+        if moved.is_empty() {
+            changed.for_each(|(node, delta)| self.totals.add(*node, *delta));
+        } else if moved.iter().all(|(at, was)| self.greatest[*at].raw < *was) {
+            // No new raw score is beyond what was the greatest, so that these totals are in range before they are normalised.
+            changed.for_each(|(node, delta)| self.totals.add_unranked(*node, *delta));
+            self.follow_greatest(&moved);
+        } else {
+            self.normalise_anew(ctx, mask, nodes.iter().copied(), &moved);
         }
     }
 
@@ -282,18 +286,23 @@ impl Scores {
         moved: &Moved,
     ) {
         nodes.clone().for_each(|node| self.totals.set_unranked(ctx.view, node, None));
+        self.follow_greatest(moved);
+        for node in nodes.filter(|node| mask[node.index()].is_feasible()) {
+            let total = self.total_of(node);
+            self.totals.set(ctx.view, node, Some(total));
+        }
+    }
+
+    /// Adds to all totals what they change by with the greatest raw scores.
+    fn follow_greatest(&mut self, moved: &Moved) {
         for (at, was) in moved.iter().copied() {
             let active = &mut self.active[at];
             let difference = active.shares.advance(active.weighing(), was, self.greatest[at].raw);
             let raw = (&self.raw[..], self.active.len(), at);
             match difference.table() {
-                Some(table) => self.totals.add_to_all(raw, |raw| table[raw as usize % table.len()]),
+                Some(table) => self.totals.add_from(raw, table),
                 None => self.totals.add_to_all(raw, |raw| difference.of(raw)),
             }
-        }
-        for node in nodes.filter(|node| mask[node.index()].is_feasible()) {
-            let total = self.total_of(node);
-            self.totals.set(ctx.view, node, Some(total));
         }
     }
 

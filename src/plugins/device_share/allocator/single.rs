@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::super::device::DeviceType;
 use super::super::request::Part;
 use super::super::row::{Row, turns};
-use super::{Attempt, Lack, name};
+use super::{Attempt, Lack, ScoringStrategy as Strategy, name};
 
 /// Returns whether a request for a single GPU of a node asks for no more than that: for no entry of its partition table.
 pub(super) fn is_asked(row: &Row, part: &Part) -> bool {
@@ -32,6 +32,9 @@ struct Best {
 /// Chooses a GPU.
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
     let (row, spots) = (attempt.row, attempt.row.spots());
+    if let Some(chosen) = choose_plainly(attempt) {
+        return chosen.ok_or_else(|| lack(row));
+    }
     let own;
     let turns = match row.turns().filter(|_| !attempt.terms.is_empty) {
         Some(turns) => turns,
@@ -59,6 +62,50 @@ pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
         ControlFlow::Continue(())
     });
     best.map(|best| best.at).ok_or_else(|| lack(row))
+}
+
+/// Chooses a GPU, if one can be had, by numbers that the row has of each; `None` where these do not tell.
+fn choose_plainly(attempt: &Attempt<'_>) -> Option<Option<u16>> {
+    let Attempt { row, request, terms } = *attempt;
+    if terms.is_empty || terms.numa.is_some() || terms.prospect.is_some() {
+        return None;
+    }
+    let plain = request.plain()?;
+    let ranked = Plainly { row, percent: plain.percent, left: row.left_for(plain)?, turns: row.turns()? };
+    let (loads, pair) = (row.loads()?, request.weighed()?.pair()?);
+    Some(match terms.scoring.strategy {
+        Strategy::LeastAllocated => ranked.best(loads.by_pair(pair, Strategy::LeastAllocated)?),
+        Strategy::MostAllocated => ranked.best(loads.by_pair(pair, Strategy::MostAllocated)?),
+    })
+}
+
+/// What a row has of each of its GPUs, for a request of some percent of one.
+struct Plainly<'a> {
+    row: &'a Row,
+    percent: u8,
+    left: &'a [u8],
+    turns: &'a [u8],
+}
+
+impl Plainly<'_> {
+    /// Returns the best GPU, by turn, score and switch; of equal ones the first.
+    #[inline(always)]
+    fn best(&self, score: impl Fn(usize) -> i64) -> Option<u16> {
+        let spots = self.row.spots();
+        let has_switches = i64::from(self.row.has_gpu_topology);
+        // The turn and what is greatest of the GPU that is best so far.
+        let (mut best, mut first, mut greatest) = (None, u8::MAX, i64::MIN);
+        for (at, ((left, turn), spot)) in self.left.iter().zip(self.turns).zip(spots).enumerate() {
+            if *left < self.percent || *turn > first {
+                continue;
+            }
+            let own = (score(at) << 8) - has_switches * i64::from(spot.switch);
+            if *turn < first || own > greatest {
+                (best, first, greatest) = (Some(at as u16), *turn, own);
+            }
+        }
+        best
+    }
 }
 
 /// Returns what scores the GPUs: by their main amounts alone, where they have no others.

@@ -223,7 +223,8 @@ impl Row {
     }
 
     fn note_change(&mut self, at: usize, (was, now): (Load, Load)) {
-        let ((left, is_exact), (_, was_exact)) = (now.left(), was.left());
+        let (left, is_exact) = now.left();
+        let was_exact = self.short_of_memory == 0 || was.left().1;
         self.left[at] = left;
         self.short_of_memory = self.short_of_memory + u16::from(!is_exact) - u16::from(!was_exact);
     }

@@ -133,6 +133,16 @@ impl Loads {
         Load { total: self.total(at), used: self.used[at] }
     }
 
+    /// Returns what scores the GPUs by two amounts; `None` where one lacks a resource.
+    #[inline(always)]
+    pub(in super::super) fn by_pair(
+        &self,
+        pair: Pair,
+        strategy: ScoringStrategy,
+    ) -> Option<impl Fn(usize) -> i64> {
+        self.has_all.then_some(move |at| pair.score(&self.get(at), strategy))
+    }
+
     /// Returns whether every GPU has some of all three.
     #[inline]
     pub(in super::super) fn has_all(&self) -> bool {
