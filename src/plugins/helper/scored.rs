@@ -209,7 +209,7 @@ pub fn percent_exact(part: i64, whole: i64) -> i64 {
 
 /// Returns the same for whole numbers in floating point, `whole` below [`EXACT`]. Division is several times faster there, and exact: the
 /// product has at most 53 bits, and a non-integer quotient of at most 100 differs from every integer by at least 1/whole, which is more
-/// than the rounding error of 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`.
+/// than the rounding error of 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`; one below 0 becomes 0.
 #[inline(always)]
 pub fn quotient(part: f64, whole: f64) -> i64 {
     i64::from((part * 100.0 / whole) as u32)

@@ -21,7 +21,8 @@ impl Strategy {
     /// above 0, nothing is below 0, and all is below [`EXACT`](pellucid_plugin_helper::scored::EXACT).
     #[inline(always)]
     pub(in super::super) fn mean_of_two(self, a: (f64, f64), b: (f64, f64)) -> i64 {
-        let left = |(all, taken): (f64, f64)| quotient((all - taken).max(0.0), all);
+        // What is below 0 is 0 as a `u32`.
+        let left = |(all, taken): (f64, f64)| quotient(all - taken, all);
         let taken = |(all, taken): (f64, f64)| quotient(if taken > all { 0.0 } else { taken }, all);
         // A shift is cheaper than a division.
         match self {
