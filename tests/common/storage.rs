@@ -23,7 +23,8 @@ pub(crate) fn class() -> Object {
     })
 }
 
-fn claim_of(name: &str) -> PersistentVolumeClaim {
+/// Makes a claim as an object of its kind.
+pub(crate) fn claim_of(name: &str) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
         namespace: "ns".into(),
         name: name.into(),

@@ -1,12 +1,17 @@
 //! What people are told of pods and gangs about reservations: as victims, as what keeps a gang off for good, and of the node that
 //! a template names; and which of two reservations scores more.
 
+use std::sync::Arc;
+
+use pellucid::cluster::Input;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
-use pellucid::model::PodKey;
+use pellucid::model::storage::{PersistentVolumeClaim, StorageClass};
+use pellucid::model::{Object, PodKey};
 use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
 use crate::common::reads::{ask, list, text};
+use crate::common::storage::claim_of;
 use crate::reservation_cluster::Case;
 use crate::reservation_rules::{cluster, is_on, node, of_priority, pod, reservation, status, try_pod};
 use crate::reservation_taking_over::create;
@@ -203,6 +208,42 @@ fn a_reservation_ends_in_a_simulation_too_once_its_owner_is_bound() {
     case.settle();
     assert_eq!(case.pods[&other]["spec"]["nodeName"], "n");
     assert_eq!(text(status(&case, "r"), "/phase"), "Succeeded");
+}
+
+/// The reservation ends once its owner is bound, which waits for a volume that is to be made. There is room for the other pod then.
+#[test]
+fn what_a_reservation_keeps_until_a_volume_is_made_is_not_said_to_be_taken() {
+    let said = |volumes: Value| {
+        let mut case = cluster(json!([node("n", "3")]), json!([reservation("r", "1", &json!({}))]));
+        case.settle();
+        let mut closed = case.versioned(node("n", "3"));
+        closed["spec"]["unschedulable"] = json!(true);
+        let closed = Arc::new(case.decoder.node(&closed).expect("a node"));
+        case.core.apply(Input::NodeApplied(closed));
+        let class = StorageClass {
+            name: "local".into(),
+            provisioner: "disk.example".into(),
+            waits_for_consumer: true,
+            ..StorageClass::default()
+        };
+        case.core.see_object(Object::StorageClass(class));
+        case.core.see_object(Object::PersistentVolumeClaim(PersistentVolumeClaim {
+            namespace: "default".into(),
+            ..claim_of("data")
+        }));
+        let mut owner = pod("a", "web", "100m");
+        owner["spec"]["volumes"] = volumes;
+        case.create_pod(&owner);
+        case.create_pod(&pod("b", "db", "900m"));
+        case.create_pod(&pod("c", "db", "2"));
+        case.settle();
+        case.core.wait(std::time::Duration::from_secs(30));
+        let body = told(&mut case, "/apis/v1/explain/pods/default/c/suggestions");
+        let fix = list(&body, "/fixes").iter().find(|fix| fix["edits"] == json!([{"uncordon": "n"}]));
+        fix.map(|fix| text(fix, "/inCompany").to_owned()).unwrap_or_else(|| format!("{body:#}"))
+    };
+    assert_eq!(said(json!([])), "holds");
+    assert_eq!(said(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])), "unknown");
 }
 
 #[test]

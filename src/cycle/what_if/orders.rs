@@ -190,11 +190,13 @@ impl Simulation {
     }
 
     /// Whether something depends on the writes before the Bindings of pods that were told of as bound: one of these has lost its
-    /// place, or the volumes that the writes bring about are needed by others.
+    /// place, or stands in the room of an object that may end with its Binding, or the volumes that the writes bring about are
+    /// needed by others.
     pub(super) fn depends_on_writes(&self) -> bool {
-        let cluster = &self.scheduler.cluster;
-        let has_lost = |id: &PodId| cluster.pod(*id).is_none_or(|record| record.node.is_none());
-        self.announced.iter().any(has_lost) || self.shares_unbound_claims()
+        let record = |id: &PodId| self.scheduler.cluster.pod(*id);
+        let has_lost = |id: &PodId| record(id).is_none_or(|record| record.node.is_none());
+        let is_guest = |id: &PodId| record(id).is_some_and(|record| record.host.is_some());
+        self.announced.iter().any(|id| has_lost(id) || is_guest(id)) || self.shares_unbound_claims()
     }
 
     /// Whether the plan depends on a volume that nobody has made: another requested pod uses a claim of a pod that was told of
