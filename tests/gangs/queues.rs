@@ -391,6 +391,12 @@ fn a_resource_that_no_node_has_is_the_business_of_nodes_unless_the_queue_has_no_
     let overused = "queue is overused, queue: a, nvidia.com/gpu: allocated 0, deserved 0, pod's request 1";
     assert!(refusal(&core, &a).contains(overused), "{}", refusal(&core, &a));
     assert!(refusal(&core, &b).contains("Insufficient nvidia.com/gpu"), "{}", refusal(&core, &b));
+    let limits = ["a", "b"].map(|name| {
+        let body = ask(&mut core, &format!("/apis/v1/explain/queues/{name}"));
+        let shares = list(&body, "/resources").iter();
+        shares.map(|share| share["limitedBy"].clone()).collect::<Vec<_>>()
+    });
+    assert_eq!(limits, [[json!("weight")], [json!("total")]], "by whom the pod is kept");
     let mut node = host("with-gpus", 4_000);
     node.allocatable.scalars = [("nvidia.com/gpu".into(), 2)].into();
     core.see_node(&node);

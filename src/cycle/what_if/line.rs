@@ -1,6 +1,6 @@
 //! Which pods a simulation tries and in which order: as they wait in the published queue, then those that are new.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pellucid_cluster::PodRecord;
@@ -63,6 +63,23 @@ impl Simulation {
         queue.wait_as(own, refused, self.now.monotonic);
         if let Some(rep) = &refused.gang {
             self.scheduler.note_needs(rep);
+        }
+    }
+
+    /// Tries the requested pods that nothing has woken, as the queue does some minutes after, and plans on: some that do not fit
+    /// for their quota's sake may evict others where a node has changed.
+    pub fn try_sleeping(&mut self) {
+        let queue = &self.scheduler.queue;
+        let asked = self.asked.iter().filter_map(|key| self.scheduler.cluster.find_pod(key));
+        let sleeping = |id: PodId| {
+            let unit = queue.unit_of(id)?;
+            let is_tried = self.scheduler.last_attempt(id).refusal().is_some();
+            (!is_tried && queue.unit(unit)?.stage == QueueStage::Unschedulable).then_some(unit)
+        };
+        let units: BTreeSet<UnitId> = asked.filter_map(sleeping).collect();
+        if !units.is_empty() {
+            units.into_iter().for_each(|unit| self.scheduler.queue.activate(unit, self.now.monotonic));
+            self.go_on();
         }
     }
 

@@ -1,13 +1,12 @@
 //! Waits at Permit that run out in a simulation: the waiting members of a gang group give up their places, and the group is
 //! tried again before or after whoever can use the room.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Stage;
-use pellucid_model::{GangKey, PodId};
-use pellucid_queue::{QueueStage, UnitId};
+use pellucid_model::GangKey;
 
 use super::line::QueueEnd;
 use super::simulation::{ROUND, Simulation};
@@ -66,22 +65,5 @@ impl Simulation {
         self.away.clear();
         self.scheduler.queue.flush(self.now.monotonic + AWAY + ROUND);
         self.go_on();
-    }
-
-    /// Tries the requested pods that nothing has woken, as the queue does some minutes after, and plans on: some that do not fit
-    /// for their quota's sake may evict others where a node has changed.
-    pub fn try_sleeping(&mut self) {
-        let queue = &self.scheduler.queue;
-        let asked = self.asked.iter().filter_map(|key| self.scheduler.cluster.find_pod(key));
-        let sleeping = |id: PodId| {
-            let unit = queue.unit_of(id)?;
-            let is_tried = self.scheduler.last_attempt(id).refusal().is_some();
-            (!is_tried && queue.unit(unit)?.stage == QueueStage::Unschedulable).then_some(unit)
-        };
-        let units: BTreeSet<UnitId> = asked.filter_map(sleeping).collect();
-        if !units.is_empty() {
-            units.into_iter().for_each(|unit| self.scheduler.queue.activate(unit, self.now.monotonic));
-            self.go_on();
-        }
     }
 }

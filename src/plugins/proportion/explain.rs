@@ -72,7 +72,7 @@ impl Queues {
         let weights: i128 = claims.iter().map(|claim| i128::from(claim.weight)).sum();
         let limited_by = match i128::from(shares[at]) {
             deserved if deserved >= requested => None,
-            _ if self.total.get(resource) <= 0 => Some("total"),
+            _ if self.total.get(resource) <= 0 && claims[at].weight > 0 => Some("total"),
             deserved if self.capability(queue, resource).is_some_and(|most| deserved >= most) => {
                 Some("capability")
             }

@@ -243,7 +243,7 @@ mod tests {
         let mut totals = vec![None; SLOTS];
         let mut kept = Tournament::new(SLOTS, most);
         let step = (most / 30).max(1);
-        for round in 0..3000 {
+        for round in 0..4000 {
             let slot = random(&mut state) as usize % SLOTS;
             let node = NodeIdx(slot as u32);
             let value = (random(&mut state) % 40) as i64;
@@ -265,7 +265,11 @@ mod tests {
                 let width = 1 + round / 500;
                 let raws = |slot: i32| (0..width).map(move |at| if at + 1 == width { slot } else { -1 });
                 let raw: Vec<i32> = (0..SLOTS as i32).flat_map(raws).collect();
-                kept.add_to_all((&raw, width, width - 1), |slot| down(&totals[slot as usize]));
+                let deltas: [i64; SLOTS] = std::array::from_fn(|slot| down(&totals[slot]));
+                match width % 2 {
+                    0 => kept.add_from((&raw, width, width - 1), &deltas),
+                    _ => kept.add_to_all((&raw, width, width - 1), |slot| deltas[slot as usize]),
+                }
                 totals.iter_mut().flatten().for_each(|total| *total -= *total / 2);
             }
             assert_eq!(kept.total(node), totals[slot]);
