@@ -17,10 +17,12 @@ pub(crate) fn run(what: &str, batches: Option<usize>) {
         "lsr" => numa::side(1, true, true),
         "numa-off-150" => numa::side(150, false, false),
         "numa-150" => numa::side(150, true, false),
-        "devices-off" => devices::side(false, false),
-        "shares" => devices::side(true, false),
-        "devices-off-large" => devices::side(false, true),
-        "shares-large" => devices::side(true, true),
+        "devices-off" => devices::side(false, false, false),
+        "shares-counted" => devices::side(false, true, false),
+        "shares" => devices::side(true, true, false),
+        "devices-off-large" => devices::side(false, false, true),
+        "shares-counted-large" => devices::side(false, true, true),
+        "shares-large" => devices::side(true, true, true),
         other => panic!("count {other:?}: no such side; count.rs lists them"),
     };
     for _ in 0..batches.unwrap_or(BATCHES) {

@@ -3,6 +3,9 @@
 //! Nodes have eight cards each. Pods of both kinds request the same CPU and memory in as many shapes, and differ in the share.
 //! A small pod without a share hardly changes the score of its node, so that the next one often goes there too, and fewer nodes
 //! have changed when its shape is tried again. Large pods change it with a share and without: both are spread alike.
+//!
+//! A share is compared with no share, and with the same request where the plugin is off and nobody knows of cards: there it is
+//! counted against the sum that the node offers, as any extended resource.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +80,8 @@ fn request(shape: usize, has_share: bool, is_large: bool) -> PodSpec {
 /// A scheduler that places and deletes batches of pods.
 struct Rigs {
     scheduler: Scheduler,
+    /// Whether it knows of cards.
+    is_enabled: bool,
     batches: usize,
 }
 
@@ -90,7 +95,7 @@ impl Rigs {
             let objects = (0..NODES).map(report).collect();
             scheduler.apply(Input::CustomReset { kind, objects, quarantined: Vec::new() }, now());
         }
-        Self { scheduler, batches: 0 }
+        Self { scheduler, is_enabled, batches: 0 }
     }
 
     /// Places one batch and takes it away again.
@@ -101,7 +106,7 @@ impl Rigs {
         let batch = place_batch(&mut self.scheduler, pods);
         assert_eq!(
             batch.holding,
-            if have_shares { BATCH } else { 0 },
+            if have_shares && self.is_enabled { BATCH } else { 0 },
             "these pods alone have a part of a card"
         );
         batch.placed
@@ -115,13 +120,18 @@ pub(crate) fn print() {
     println!("  {:.0} pods/s without devices", with.place(false, false).rate());
     println!("  {:.0} pods/s with a share of a card", with.place(true, false).rate());
     in_turn("pods without devices", LONG, |on| if on { &mut with } else { &mut without }.place(false, false));
-    for (what, are_large) in [("a share of a card", false), ("of pods spread alike", true)] {
-        in_turn(what, LONG, |on| if on { &mut with } else { &mut without }.place(on, are_large));
+    for (size, are_large) in [("", false), (", spread alike", true)] {
+        for (beside, is_counted) in [("", false), (", beside the same request without cards", true)] {
+            in_turn(&format!("a share of a card{size}{beside}"), LONG, |on| match on {
+                true => with.place(true, are_large),
+                false => without.place(is_counted, are_large),
+            });
+        }
     }
 }
 
-/// Returns what places a batch, with shares and the plugin or without both.
-pub(crate) fn side(have_shares: bool, are_large: bool) -> Box<dyn FnMut() -> f64> {
-    let mut rigs = Rigs::new(have_shares);
+/// Returns what places a batch, with shares and the plugin, or with the plugin off and shares that are counted or none.
+pub(crate) fn side(is_enabled: bool, have_shares: bool, are_large: bool) -> Box<dyn FnMut() -> f64> {
+    let mut rigs = Rigs::new(is_enabled);
     Box::new(move || rigs.place(have_shares, are_large).rate())
 }

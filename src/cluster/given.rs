@@ -106,7 +106,7 @@ impl Cluster {
         let guests = record.given.iter().flat_map(|given| &given.guests);
         let held: SmallVec<[HoldValue; 2]> =
             guests.filter_map(|guest| Some(find(self.pod(*guest)?)?.what)).collect();
-        let whole = hold.whole.as_ref().unwrap_or(&hold.what).clone();
+        let whole = hold.whole().clone();
         let state = self.state_index.of_plugin(plugin).next().map(|at| &self.derived[at]);
         let left = match held.is_empty() {
             true if hold.whole.is_none() => return,

@@ -74,7 +74,12 @@ impl std::fmt::Debug for Hold {
 impl Hold {
     /// Returns what the Binding adds to the pod for this hold: all that was chosen for it, whatever others hold of that.
     pub fn made_marks(&self) -> Option<Arc<BindingMarks>> {
-        self.marks.as_ref().map(|marks| marks.made(self.whole.as_ref().unwrap_or(&self.what)))
+        self.marks.as_ref().map(|marks| marks.made(self.whole()))
+    }
+
+    /// Returns all that was chosen for the pod.
+    pub(crate) fn whole(&self) -> &HoldValue {
+        self.whole.as_ref().unwrap_or(&self.what)
     }
 }
 
@@ -91,10 +96,14 @@ pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
 
 /// Returns the same for an order, made when it is read.
 pub fn due_marks_of(holds: &[Hold]) -> Option<DueMarks> {
-    let marked: SmallVec<[Hold; 1]> = holds.iter().filter(|hold| hold.marks.is_some()).cloned().collect();
-    let is_any = !marked.is_empty();
-    let made = move || marks_of(&marked).map(Arc::unwrap_or_clone).unwrap_or_default();
-    is_any.then(|| DueMarks::new(made))
+    let mut marked = holds.iter().filter_map(|hold| Some((hold, hold.marks.as_ref()?)));
+    let (first, marks) = marked.next()?;
+    if marked.next().is_none() {
+        let (what, marks) = (first.whole().clone(), marks.clone());
+        return Some(DueMarks::new(move || Arc::unwrap_or_clone(marks.made(&what))));
+    }
+    let all = holds.to_vec();
+    Some(DueMarks::new(move || marks_of(&all).map(Arc::unwrap_or_clone).unwrap_or_default()))
 }
 
 /// The place of a pod: its node, its stage, when it was placed, and its holds.
@@ -229,8 +238,7 @@ impl Cluster {
             let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { break };
             let Some(node) = record.node else { break };
             let known = record.holds.iter().position(|hold| hold.plugin == plugin);
-            let all = |hold: &'_ Hold| hold.whole.as_ref().unwrap_or(&hold.what).clone();
-            let held = known.map(|at| all(&record.holds[at]));
+            let held = known.map(|at| record.holds[at].whole().clone());
             let held = held.as_ref();
             let cx = HookContext { now: self.now, nodes: &self.node_index };
             let placed = Placed::of(id, record, node);

@@ -139,6 +139,7 @@ fn reserve_but(
             // Read back while a state is rebuilt.
             continue;
         }
+        let is_alone = held.is_empty();
         let chosen = match (room_of(cluster, id, enabled.plugin.name()), affinity) {
             (Some((others, room)), _) => cluster.probe(|cluster| {
                 overrides::leave(cluster, &others);
@@ -168,7 +169,7 @@ fn reserve_but(
         let Some(chosen) = chosen.filter(&counts) else { continue };
         let plugin = enabled.plugin.name();
         let hold = Hold { plugin, what: chosen.what, marks: chosen.marks, whole: None };
-        if let Err((other, key)) = agrees(cluster, id, &hold) {
+        if !is_alone && let Err((other, key)) = agrees(cluster, id, &hold) {
             let reason = Reason::about(ReasonCode::PluginsDisagree, &*format!("{other} {plugin}: {key}"));
             return Err(Cause::new(plugin, Code::Unschedulable, reason));
         }

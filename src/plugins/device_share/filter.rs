@@ -56,10 +56,7 @@ impl Filter for DeviceShare {
         };
         let plain = request.plain();
         // Most nodes that have changed fit, and many requests are plain.
-        let first = plain.map_or(Some(0), |plain| {
-            let fits = |node: &NodeIdx| devices.glance(*node).is_some_and(|glance| glance.fits(plain));
-            nodes.members().iter().position(|node| !fits(node))
-        });
+        let first = plain.map_or(Some(0), |plain| devices.first_uncertain(plain, nodes.members()));
         let Some(first) = first else { return };
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
         nodes.refuse_from(first, |causes, node| {

@@ -15,7 +15,7 @@ use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::allocator::ScoringStrategy;
 use super::device::{Device, GPU_MODEL, GPU_VENDOR, PARTITION_POLICY, PartitionPolicy};
 use super::hints::ISOLATION_PROVIDER;
-use super::request::Request;
+use super::request::{Plain, Request};
 use super::row::{Glance, NodeFacts, Pair, PodOnCards, Row};
 
 /// The rows of all nodes.
@@ -54,6 +54,13 @@ impl NodeDevices {
     #[inline]
     pub(super) fn glance(&self, node: NodeIdx) -> Option<&Glance> {
         self.nodes.get(node.index()).map(|of| &of.glance).filter(|glance| glance.has_device)
+    }
+
+    /// Returns the index of the first node of which a glance does not tell that a plain request fits.
+    pub(super) fn first_uncertain(&self, plain: Plain, nodes: &[NodeIdx]) -> Option<usize> {
+        // A node without a Device has nothing left, so that it needs no look of its own.
+        let fits = |node: &NodeIdx| self.nodes.get(node.index()).is_some_and(|of| of.glance.fits(plain));
+        nodes.iter().position(|node| !fits(node))
     }
 
     /// Scores nodes for a request of two ordinary amounts. `other` scores those whose GPUs have others.
@@ -98,7 +105,9 @@ impl NodeDevices {
     }
 
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
-        self.nodes.grow(node.index() + 1);
+        if node.index() >= self.nodes.len() {
+            self.nodes.grow(node.index() + 1);
+        }
         let of = &mut self.nodes[node.index()];
         let row = Arc::make_mut(of.row.get_or_insert_default());
         change(row);

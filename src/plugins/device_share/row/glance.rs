@@ -118,7 +118,7 @@ impl Row {
             has_partitions: self.partitions.is_some() || self.honors_partitions,
             is_summed: sums.is_some(),
             has_all: sums.is_some_and(|sums| sums.has_all()),
-            most: self.left.iter().copied().max().unwrap_or(0),
+            most: self.left.iter().fold(0, |most, left| most.max(*left)),
             sums: sums.unwrap_or_default(),
         }
     }

@@ -140,7 +140,12 @@ impl Loads {
         pair: Pair,
         strategy: ScoringStrategy,
     ) -> Option<impl Fn(usize) -> i64> {
-        self.has_all.then_some(move |at| pair.score(&self.get(at), strategy))
+        let (totals, used) = (&self.totals[..], &self.used[..]);
+        let own = usize::from(totals.len() > 1);
+        self.has_all.then_some(move |at: usize| {
+            let load = Load { total: totals[at * own], used: used[at] };
+            pair.score(&load, strategy)
+        })
     }
 
     /// Returns whether every GPU has some of all three.
