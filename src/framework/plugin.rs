@@ -253,6 +253,11 @@ pub trait Score: Send + Sync {
     fn reads(&self) -> Reads;
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
+    /// Returns whether scores rest on what is measured on nodes, which changes by itself: then nobody knows which node a pod
+    /// would get once others have left.
+    fn is_measured(&self, _view: View<'_>) -> bool {
+        false
+    }
     /// Returns the function that [`score`](Self::score) gives for each node, if it looks at nothing but the node's columns. It holds
     /// as long as the value does, and is asked in place of [`score`](Self::score), those of all plugins in one walk over the nodes.
     /// Plugins that [normalise](Self::normalize) have none.

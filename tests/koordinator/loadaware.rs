@@ -82,7 +82,7 @@ fn profile(args: &Value) -> Profile {
 
 pub(crate) struct Case {
     id: String,
-    core: Core,
+    pub(crate) core: Core,
     profile: Profile,
     decoder: Decoder,
     metrics: BTreeMap<String, Value>,

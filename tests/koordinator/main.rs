@@ -9,6 +9,7 @@ mod deviceshare;
 mod elasticquota;
 mod loadaware;
 mod loadaware_model;
+mod loadaware_telling;
 mod numa;
 mod numa_histories;
 mod reservation;

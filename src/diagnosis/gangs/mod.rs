@@ -19,6 +19,7 @@ pub(super) mod interference;
 mod lasting;
 mod leaving;
 pub(super) mod list;
+mod measured;
 pub(super) mod member;
 pub(super) mod outlook;
 mod retry;

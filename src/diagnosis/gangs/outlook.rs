@@ -14,7 +14,6 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate::Block;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::Simulation;
-use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Name, Now, PodId, cancellation};
 use pellucid_recording::GangOutcome;
 use pellucid_recording::gang_verdict::{GangRefusal, GangShare, attempt_message};
@@ -23,11 +22,15 @@ use super::explain::refusal_of_group;
 use super::gang_state::{block_of, is_off};
 use super::lasting::of_member_refused;
 use super::leaving::{MOST_LEAVING, leaving};
+use super::measured;
 use super::status::GangStatus;
 use super::targets::targets;
 use crate::called::{called, called_as, called_in_words, called_together};
 use crate::known::known;
-use crate::requirements::outlook::{MEASURED, is_measured};
+
+/// Of a gang that emptied nodes may have room for once other amounts are measured on them.
+const MEASURED: &str = "what is measured on nodes keeps its members off them, or decides which nodes these get; it may change when \
+                        pods on them end, or by itself";
 
 /// What a gang comes to when its group is planned now.
 #[derive(Clone)]
@@ -223,7 +226,7 @@ impl<'s> Look<'s> {
             (found.body, found.placed) = self.not_now(simulation, &emptied);
         } else if emptied.is_cut || as_it_is.truncated {
             found.body = body("NotKnown", "not every order of the members could be tried out".into());
-        } else if self.is_measured() {
+        } else if measured::may_help(self, emptied.is_measured) {
             found.body = body("NotKnown", MEASURED.into());
         } else {
             found.body = body("NeverFits", never(&emptied.shares));
@@ -231,18 +234,6 @@ impl<'s> Look<'s> {
             found.lasting = emptied.refusal.map(|refusal| Lasting { refusal, kept, releases_waiting });
         }
         found
-    }
-
-    /// Returns whether a node without the pods that can leave refuses a pending member of the group only for what is measured
-    /// on it. Members of one shape are alike.
-    fn is_measured(&self) -> bool {
-        let cluster = &self.snapshot.cluster;
-        let gangs = self.keys.iter().filter_map(|key| cluster.gangs().get(key));
-        let members = gangs.flat_map(|gang| gang.members.keys());
-        let pending =
-            members.filter_map(|id| Some((cluster.pod(*id).filter(|r| r.node.is_none())?.shape, *id)));
-        let by_shape: FxHashMap<_, PodId> = pending.collect();
-        by_shape.into_values().any(|id| is_measured(self.snapshot, id))
     }
 
     /// Returns the plan in which the victims are gone that the group asks for or asked for, if it gets its quorum then.
@@ -314,18 +305,22 @@ impl<'s> Look<'s> {
         shares.iter().find(|share| share.gang == *self.key).map_or(0, |share| share.placeable)
     }
 
+    /// Returns why a plan gave no quorum, as the attempt says it.
+    pub(super) fn refusal_in(&self, simulation: &Simulation) -> Option<Arc<GangRefusal>> {
+        refusal_of_group(&simulation.gang_verdict(self.key)?.outcome).cloned()
+    }
+
     /// Returns why a plan gave no quorum, with these numbers.
     fn refusal(&self, simulation: &Simulation, shares: Vec<GangShare>) -> Option<Arc<GangRefusal>> {
-        let verdict = simulation.gang_verdict(self.key)?;
-        let refusal = refusal_of_group(&verdict.outcome)?;
+        let refusal = self.refusal_in(simulation)?;
         if refusal.shares == shares {
-            return Some(refusal.clone());
+            return Some(refusal);
         }
         let message = match refusal.code {
             ReasonCode::GangMinResources => refusal.message.clone(),
             _ => attempt_message(&shares, refusal.root_cause.as_ref()),
         };
-        Some(Arc::new(GangRefusal { message, shares, ..GangRefusal::clone(refusal) }))
+        Some(Arc::new(GangRefusal { message, shares, ..GangRefusal::clone(&refusal) }))
     }
 
     /// Plans the group on emptied nodes: without any other pod, then with the pods kept that its members require or are
@@ -342,6 +337,7 @@ impl<'s> Look<'s> {
             cancellation::check();
             let simulation = self.plan(self.emptied(&kept, releases_waiting), true);
             best.is_cut |= self.is_cut(&simulation);
+            best.is_measured |= measured::refuses(self, &simulation);
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
                 best.refusal = self.refusal(&simulation, shares.clone());
@@ -450,6 +446,8 @@ struct Emptied {
     refusal: Option<Arc<GangRefusal>>,
     /// Whether some plan was cut off.
     is_cut: bool,
+    /// Whether some plan refuses a member for what is measured.
+    is_measured: bool,
 }
 
 fn placeable(shares: &[GangShare]) -> u32 {

@@ -35,8 +35,8 @@ pub(crate) const NEVER: &str = "NeverFits";
 pub(crate) const HELD: &str = "HeldBack";
 pub(crate) const UNKNOWN: &str = "NotKnown";
 
-/// Of nodes that refuse a pod, or the pods of a gang, for what is measured on them.
-pub(crate) const MEASURED: &str =
+/// Of nodes that refuse a pod for what is measured on them.
+const MEASURED: &str =
     "what is measured on nodes keeps it off them, which may change when pods on them end, or by itself";
 
 const NOT_FOUND: &str = "no set of pods was found whose end would help";
@@ -92,10 +92,22 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     never(snapshot, asked)
 }
 
-/// Returns whether a node without the pods that can leave refuses a pod for what is measured on it, and for nothing else.
-pub(crate) fn is_measured(snapshot: &Snapshot, id: PodId) -> bool {
-    let has_measured = |asked: &PodRequirements<'_>| filters(asked).iter().any(|filter| filter.is_measured());
-    ask(snapshot, id).filter(has_measured).is_some_and(|asked| Emptied::of(snapshot, &asked).is_measured())
+/// How nodes without the pods that can leave stand to a pod.
+#[derive(Default)]
+pub(crate) struct WhenEmptied {
+    /// Whether none takes it, whatever is measured and whichever pods get places.
+    pub(crate) is_never: bool,
+    /// Whether one refuses it for what is measured there, and for nothing else.
+    pub(crate) is_measured: bool,
+}
+
+/// Returns how emptied nodes stand to a pod, a member of a gang on its own.
+pub(crate) fn when_emptied(snapshot: &Snapshot, id: PodId) -> Option<WhenEmptied> {
+    let asked = ask(snapshot, id)?;
+    let emptied = Emptied::of(snapshot, &asked);
+    let is_asked = emptied.all.masks.pod.is_none();
+    let is_never = is_asked && emptied.is_never() && !waits_for_pending(snapshot, &asked);
+    Some(WhenEmptied { is_never, is_measured: emptied.is_measured() })
 }
 
 /// Returns what a node fails whichever pods leave, measured amounts aside.

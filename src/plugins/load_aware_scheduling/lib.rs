@@ -262,6 +262,10 @@ impl Score for LoadAwareScheduling {
         Reads::Usage
     }
 
+    fn is_measured(&self, view: View<'_>) -> bool {
+        view.state::<NodeLoads>().is_some_and(NodeLoads::has_reports)
+    }
+
     fn score(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(pod) = value.downcast_ref::<Estimate>() else { return };
         let load = self.loads(view);

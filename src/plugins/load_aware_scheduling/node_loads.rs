@@ -98,6 +98,11 @@ impl NodeLoads {
         }
     }
 
+    /// Returns whether some node reports what is used there.
+    pub(super) fn has_reports(&self) -> bool {
+        !self.metrics.is_empty()
+    }
+
     /// Returns the sets of arguments, one per profile whose arguments differ.
     pub(super) fn args(&self) -> &[Arc<LoadAwareArgs>] {
         &self.args
