@@ -308,7 +308,8 @@ pub struct SimulatedPlacement {
     pub pod: String,
     /// Node.
     pub node: String,
-    /// `reserved`, `waiting` (NonStrict gangs) and so on: the stage it would come to.
+    /// `reserved`, `waiting` (NonStrict gangs) and so on: the stage it would come to. That a wait runs out, and others get what was held, is
+    /// not looked at.
     pub stage: String,
     /// Total score; absent when only one node was feasible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
