@@ -64,7 +64,8 @@ impl Rooms {
 ///
 /// Its Reserve runs before that of the others. A plugin that holds something for the pod which gives up its room is then
 /// asked to choose from that ([`reserve_within`](super::plugin::Reserve::reserve_within)), and what it chooses is taken off
-/// what it holds there. The other absent pods are in place at Reserve.
+/// what it holds there. The other absent pods are in place at Reserve. Where something is held for an absent pod, Reserve is
+/// run in a trial before the node counts as one that takes the pod.
 ///
 /// None of this holds for a pod that [`ignores`](Self::ignores) the absent ones: what it uses may be missing to them later.
 pub trait NodeOverrides: Send + Sync {

@@ -13,6 +13,7 @@ mod loadaware_telling;
 mod numa;
 mod numa_histories;
 mod reservation;
+mod reservation_alignment;
 mod reservation_card_histories;
 mod reservation_cluster;
 mod reservation_cpu_histories;

@@ -85,7 +85,7 @@ fn fails(case: &mut Case, pod: &Value) -> Option<String> {
     code
 }
 
-fn of<'c>(case: &'c Case, name: &str) -> &'c Value {
+pub(crate) fn of<'c>(case: &'c Case, name: &str) -> &'c Value {
     &case.pods[&PodKey::new("default", name)]
 }
 

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
-use crate::attempt::overrides::{judged_without, leave, rooms};
+use crate::attempt::overrides::{judged_without, leave, refused_at_reserve, rooms};
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::reserve::place_nominee;
 
@@ -187,14 +187,21 @@ impl<'a> NominationFilter<'a> {
         let of_pod = (View::new(self.cluster), &*attempt.pod.spec, attempt.pod);
         for room in judged_without(rooms(attempt.profile, of_pod, node, absent), absent) {
             let (scratch, tally) = (&mut *self.scratch, &mut *self.tally);
+            let with_nominees = |cluster: &mut Cluster| {
+                nominees.iter().for_each(|id| place_nominee(cluster, attempt.profile, *id, node));
+            };
             let cause = self.cluster.probe(|cluster| {
                 leave(cluster, &room);
-                for id in nominees {
-                    place_nominee(cluster, attempt.profile, *id, node);
-                }
+                with_nominees(cluster);
                 results.ask_about(&attempt.without(&room, cluster), node, scratch, tally).0
             });
-            refused.get_or_insert(cause?);
+            let Some(cause) = cause else {
+                return self.cluster.probe(|cluster| {
+                    with_nominees(cluster);
+                    refused_at_reserve(cluster, attempt.profile, (attempt.id, attempt.pod), node, absent)
+                });
+            };
+            refused.get_or_insert(cause);
         }
         refused
     }

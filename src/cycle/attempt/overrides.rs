@@ -8,7 +8,7 @@
 //! [`Attempt`]: crate::attempt::global_plugins::Attempt
 //! [`NodeOverrides`]: pellucid_framework::NodeOverrides
 
-use pellucid_cluster::Cluster;
+use pellucid_cluster::{Cluster, Stage};
 use pellucid_framework::plugin::Measure;
 use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Absent, Cause, NodeOverride, NodeOverrides, NumaAffinity, Rooms, View};
@@ -21,6 +21,7 @@ use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::NominationFilter;
+use crate::attempt::reserve::reserve;
 use crate::attempt::search::measure;
 use crate::attempt::work;
 
@@ -95,6 +96,30 @@ pub(crate) fn rooms(
 /// is judged without all of them, so that the plugin which says so refuses it.
 pub(crate) fn judged_without(rooms: Rooms, absent: &[PodId]) -> SmallVec<[Absent; 1]> {
     if rooms.fitting.is_empty() { smallvec![absent.into()] } else { rooms.fitting }
+}
+
+/// Returns why Reserve refuses a pod that the filters let onto a node without the pods that are absent there: what plugins hold
+/// for one of these may be all that the pod gets of them, and only they know whether it is enough.
+pub(crate) fn refused_at_reserve(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, pod): (PodId, &Pod),
+    node: NodeIdx,
+    absent: &[PodId],
+) -> Option<Cause> {
+    let has_holds = |id: &PodId| cluster.pod(*id).is_some_and(|record| !record.holds.is_empty());
+    let is_placed = cluster.pod(id).is_none_or(|record| record.node.is_some());
+    let mut plugins = profile.node_overrides.iter().filter_map(|enabled| enabled.plugin.node_overrides());
+    if is_placed || !absent.iter().any(has_holds) || plugins.any(|plugin| plugin.ignores(&pod.spec)) {
+        return None;
+    }
+    cluster.probe(|cluster| match affinity(cluster, profile, pod, node) {
+        Ok(affinity) => {
+            cluster.place(id, node, Stage::Reserved);
+            reserve(cluster, profile, (id, pod), node, affinity).err()
+        }
+        Err(cause) => Some(cause),
+    })
 }
 
 /// Returns the pods of a node that a pod ignores, for which it needs their room.
@@ -245,9 +270,10 @@ impl NominationFilter<'_> {
             return known;
         }
         let absent: Absent = results.absent_on(node).into();
-        let of_pod = (View::new(self.cluster), &*self.attempt.pod.spec, self.attempt.pod);
+        let of_pod = (self.attempt.id, self.attempt.pod);
+        let in_view = (View::new(self.cluster), &*self.attempt.pod.spec, self.attempt.pod);
         let mut refused = None;
-        for room in judged_without(rooms(self.attempt.profile, of_pod, node, &absent), &absent) {
+        for room in judged_without(rooms(self.attempt.profile, in_view, node, &absent), &absent) {
             let (attempt, scratch, tally) = (self.attempt, &mut *self.scratch, &mut *self.tally);
             let judged = self.cluster.probe(|cluster| {
                 leave(cluster, &room);
@@ -266,7 +292,10 @@ impl NominationFilter<'_> {
                 }
                 cause
             });
-            refused.get_or_insert(judged?);
+            match judged {
+                None => return refused_at_reserve(self.cluster, self.attempt.profile, of_pod, node, &absent),
+                Some(cause) => _ = refused.get_or_insert(cause),
+            }
         }
         refused
     }

@@ -11,6 +11,7 @@ use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
+use crate::attempt::alignment;
 use crate::attempt::chain::Prepared;
 use crate::attempt::overrides;
 
@@ -123,7 +124,8 @@ fn reserve_if(
     }
 }
 
-/// Reserves in no room of `refused`, and without the pods of `ignored` what cannot be had with them.
+/// Reserves in no room of `refused`, and without the pods of `ignored` what cannot be had with them. The affinity is that of the
+/// first room; in another one, or beside all, it is found out anew.
 fn reserve_but(
     cluster: &mut Cluster,
     profile: &Profile,
@@ -132,6 +134,8 @@ fn reserve_but(
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
+    let mut affinity = affinity;
+    let mut is_of_room = affinity.is_none() || refused.is_empty();
     for enabled in profile.reserve.iter().filter(|enabled| !known.idle.has(enabled)) {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
@@ -140,6 +144,11 @@ fn reserve_but(
             continue;
         }
         let is_alone = held.is_empty();
+        // Those that choose the room come first.
+        if !is_of_room && enabled.plugin.node_overrides().is_none() {
+            affinity = affinity_in_room(cluster, profile, (id, pod), node)?;
+            is_of_room = true;
+        }
         let chosen = match (room_of(cluster, id, enabled.plugin.name()), affinity) {
             (Some((others, room)), _) => cluster.probe(|cluster| {
                 overrides::leave(cluster, &others);
@@ -176,6 +185,21 @@ fn reserve_but(
         cluster.reserve(id, hold);
     }
     Ok(())
+}
+
+/// Returns the affinity of a placed pod as the filters see it where nothing but the room in which it stands is kept for it.
+fn affinity_in_room(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, pod): (PodId, &Pod),
+    node: NodeIdx,
+) -> Result<Option<NumaAffinity>, Cause> {
+    let host = cluster.pod(id).and_then(|record| record.host);
+    cluster.probe(|cluster| {
+        cluster.release(id);
+        overrides::leave(cluster, host.as_slice());
+        alignment::affinity(profile, View::new(cluster), &pod.spec, node)
+    })
 }
 
 /// Returns the pod in whose room a pod stands, with what a plugin holds for it. Of a pod that is placed over others: those,

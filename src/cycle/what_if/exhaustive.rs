@@ -4,6 +4,7 @@
 //! word of bits per node.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
@@ -12,14 +13,14 @@ use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, Rooms, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
+use pellucid_model::{GangKey, NodeIdx, Pod, PodId, PodSpec, cancellation};
 use smallvec::SmallVec;
 
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::{Claimant, nominees};
-use crate::attempt::overrides::{leave, of_pod, rooms};
+use crate::attempt::overrides::{leave, of_pod, refused_at_reserve, rooms};
 use crate::attempt::reserve::place_nominee;
 
 /// Maximum number of distinct requirements. Further ones share the last bit.
@@ -316,9 +317,13 @@ fn judge_overridden(
         })
     };
     let node = of.node;
-    let pod = cluster.pod(id).map(|record| record.pod.clone());
+    let with_spec = |pod: &Arc<Pod>| match *pod.spec == *spec {
+        true => pod.clone(),
+        false => Arc::new(Pod { spec: Arc::new(spec.clone()), ..Pod::clone(pod) }),
+    };
+    let pod = cluster.pod(id).map(|record| with_spec(&record.pod));
     let view = View::new(cluster);
-    let rooms = pod.map(|pod| rooms(profile, (view, spec, &pod), node, &of.absent));
+    let rooms = pod.as_ref().map(|pod| rooms(profile, (view, spec, pod), node, &of.absent));
     let Rooms { fitting, otherwise } = rooms.unwrap_or_else(|| Rooms::all(&of.absent));
     if fitting.is_empty() {
         let mut masks = without(cluster, &of.absent);
@@ -330,10 +335,14 @@ fn judge_overridden(
         }
         return masks;
     }
-    let mut refused = None;
+    let (mut refused, all) = (None, of.absent.clone());
     for absent in fitting {
-        let masks = without(cluster, &absent);
+        let mut masks = without(cluster, &absent);
         let is_refused = masks.pod.is_some() || masks.of(node) != 0;
+        if let Some(pod) = pod.as_ref().filter(|_| !is_refused) {
+            let cause = refused_at_reserve(cluster, profile, (id, pod), node, &all);
+            cause.iter().for_each(|cause| masks.add_cause(node, cause, true));
+        }
         if refused.is_none() || !is_refused {
             of.absent = absent;
             refused = Some(masks);
