@@ -464,3 +464,21 @@ fn a_pod_that_is_needed_on_a_node_stays_when_others_go() {
     let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p");
     assert_eq!(text(&explained, "/outlook/message"), "n would take it if pod ns/filler ended");
 }
+
+/// Either pod of the node is enough for what the pod needs beside it. The one that would go first has too little.
+#[test]
+fn of_two_pods_of_which_one_is_needed_the_one_in_the_way_goes() {
+    let host = with_labels(node("n", 1000), &[("kubernetes.io/hostname", "n")]);
+    let mut core = core_with(&[host]);
+    for (name, milli_cpu, priority) in [("small", 100, -1), ("large", 900, 0)] {
+        core.see(&on(&labelled(ranked(name, milli_cpu, priority), "app", "db"), "n"));
+    }
+    let near = with_spec(pod("p", 800), |spec| {
+        spec.pod_affinity = beside("app", "db", "kubernetes.io/hostname");
+    });
+    core.attempt(&near);
+    let body = fixes(&mut core, "p");
+    assert!(texts(&body).contains(&"let pod ns/large go"), "{body:#}");
+    let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p");
+    assert_eq!(text(&explained, "/outlook/message"), "n would take it if pod ns/large ended");
+}

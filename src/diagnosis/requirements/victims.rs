@@ -13,6 +13,9 @@ use crate::requirements::PodRequirements;
 /// Largest number of pods that a fix removes from a node.
 pub(crate) const MOST_VICTIMS: usize = 8;
 
+/// Number of pods that are tried as the first to leave, where the pod needs some of those on the node.
+const MOST_FIRSTS: usize = 16;
+
 /// Returns the pods that can leave a node and stay away, those of low priority first, then those with the largest CPU
 /// request.
 pub(crate) fn movable(cluster: &Cluster, node: NodeIdx) -> Vec<PodId> {
@@ -119,9 +122,18 @@ impl Removal<'_> {
     }
 
     /// Removes one pod after another until the node fits, but for those without which it lacks what it did not before. Returns
-    /// whether it fits then.
+    /// whether it fits then. Of several that the pod needs one of, the last stays: so others are tried as the first.
     fn remove_but_needed(&mut self, before: &[(ReasonCode, &'static str)]) -> bool {
-        for id in self.pods {
+        let firsts = 0..self.pods.len().min(MOST_FIRSTS);
+        firsts.into_iter().any(|first| {
+            self.remove_first(0);
+            self.remove_but_needed_from(first, before)
+        })
+    }
+
+    fn remove_but_needed_from(&mut self, first: usize, before: &[(ReasonCode, &'static str)]) -> bool {
+        let (later, sooner) = self.pods.split_at(first);
+        for id in sooner.iter().chain(later) {
             let Some(place) = self.cluster.displace(*id) else { continue };
             let failed = self.failed();
             if failed.iter().any(|lacked| !before.contains(lacked)) {
