@@ -7,6 +7,7 @@ use crate::model::{allocatable, amount, free, requests};
 use crate::objects::{Objects, list, text};
 
 const RESERVATION_AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
+const RESOURCE_STATUS: &str = "scheduling.koordinator.sh/resource-status";
 const THRESHOLDS: &str = "scheduling.koordinator.sh/usage-thresholds";
 const CPU_TOPOLOGY: &str = "node.koordinator.sh/cpu-topology";
 /// CPUs of a node of which nobody knew any.
@@ -186,9 +187,21 @@ impl Lacking<'_> {
             let larger = with_unit(resource, amount(resource, &requests[resource]) + own);
             requests[resource] = larger.clone().into();
             reservation["status"]["allocatable"][resource] = larger.into();
+            hold_more(&mut reservation["metadata"]["annotations"], resource, own);
             objects.put(reservation);
         }
         self.offer_more(objects, resource, number)
+    }
+}
+
+/// Has a reservation that stands on a NUMA node hold more there.
+fn hold_more(annotations: &mut Value, resource: &str, more: i64) {
+    let known = text(&annotations[RESOURCE_STATUS]);
+    let Ok(mut held) = serde_json::from_str::<Value>(known) else { return };
+    let Some(amounts) = held.pointer_mut("/numaNodeResources/0/resources") else { return };
+    if amounts[resource].is_string() {
+        amounts[resource] = with_unit(resource, amount(resource, &amounts[resource]) + more).into();
+        annotations[RESOURCE_STATUS] = held.to_string().into();
     }
 }
 
