@@ -448,6 +448,11 @@ fn amounts_of_memory_are_written_as_people_write_them() {
     assert!(commands(&body)[0].contains("[\"example.com/gpu-memory\"] = \"11468Mi\""), "{body:#}");
 }
 
+/// Returns a pod that needs a pod of `db` on its node.
+fn near_db() -> Pod {
+    with_spec(pod("p", 800), |spec| spec.pod_affinity = beside("app", "db", "kubernetes.io/hostname"))
+}
+
 /// The pod that is needed is the least important one, and so the first that would go.
 #[test]
 fn a_pod_that_is_needed_on_a_node_stays_when_others_go() {
@@ -455,10 +460,7 @@ fn a_pod_that_is_needed_on_a_node_stays_when_others_go() {
     let mut core = core_with(&[host]);
     core.see(&on(&labelled(ranked("db", 200, -1), "app", "db"), "n"));
     core.see(&on(&pod("filler", 700), "n"));
-    let near = with_spec(pod("p", 800), |spec| {
-        spec.pod_affinity = beside("app", "db", "kubernetes.io/hostname");
-    });
-    core.attempt(&near);
+    core.attempt(&near_db());
     let body = fixes(&mut core, "p");
     assert!(texts(&body).contains(&"let pod ns/filler go"), "{body:#}");
     let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p");
@@ -473,10 +475,7 @@ fn of_two_pods_of_which_one_is_needed_the_one_in_the_way_goes() {
     for (name, milli_cpu, priority) in [("small", 100, -1), ("large", 900, 0)] {
         core.see(&on(&labelled(ranked(name, milli_cpu, priority), "app", "db"), "n"));
     }
-    let near = with_spec(pod("p", 800), |spec| {
-        spec.pod_affinity = beside("app", "db", "kubernetes.io/hostname");
-    });
-    core.attempt(&near);
+    core.attempt(&near_db());
     let body = fixes(&mut core, "p");
     assert!(texts(&body).contains(&"let pod ns/large go"), "{body:#}");
     let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p");

@@ -1,7 +1,8 @@
 //! Judges overridden nodes: those that the pod of an attempt sees without some pods ([`NodeOverrides`]).
 //!
 //! Each is scored in a trial in which these pods are gone, and filtered in trials in which those are gone whose room the pod
-//! may have ([`Rooms`]). The results replace those of the actual state in this [`Attempt`] alone; what is kept per shape stays
+//! may have ([`Rooms`]); where plugins hold something for one of them, Reserve has the last word ([`refused_at_reserve`]). The
+//! results replace those of the actual state in this [`Attempt`] alone; what is kept per shape stays
 //! as it is. Every later question about a single node, with nominated pods or without victims, passes [`NominationFilter`],
 //! which leaves the same pods out.
 //!

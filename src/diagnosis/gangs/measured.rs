@@ -1,5 +1,6 @@
 //! Whether emptied nodes may have room for a gang once other amounts are measured on them: measured amounts may keep a member
-//! off a node, and choose the node that one member gets, beside which another one has a place or has none.
+//! off a node, and choose the node that one member gets, beside which another one has a place or has none. Not here: what is said
+//! of a single pod, which is in `requirements::outlook`.
 
 use pellucid_cluster::gangs::Gang;
 use pellucid_cluster::{PodRecord, ShapeId};
@@ -11,7 +12,7 @@ use pellucid_model::PodId;
 use pellucid_model::collections::FxHashMap;
 
 use super::outlook::Look;
-use crate::requirements::outlook::{WhenEmptied, when_emptied};
+use crate::requirements::outlook::{WhenEmptied, refuses_for_measured, when_emptied};
 
 /// Returns whether a plan refuses the member that stands for the group's failure for what is measured on some node.
 pub(super) fn refuses(look: &Look<'_>, plan: &Simulation) -> bool {
@@ -20,11 +21,7 @@ pub(super) fn refuses(look: &Look<'_>, plan: &Simulation) -> bool {
     let snapshot = look.snapshot;
     let record = snapshot.cluster.find_pod(key).and_then(|id| snapshot.cluster.pod(id));
     let Some((_, profile)) = record.and_then(|record| snapshot.profile_of(record)) else { return false };
-    let is_measured = |name: &str| {
-        let mut own = profile.filter.iter().filter(|enabled| enabled.plugin.name() == name);
-        own.any(|enabled| enabled.plugin.filter().is_some_and(Filter::is_measured))
-    };
-    refusal.groups.iter().any(|group| is_measured(group.cause.plugin))
+    refusal.groups.iter().any(|group| refuses_for_measured(profile, group.cause.plugin))
 }
 
 /// Returns whether the group, whose plans on emptied nodes failed, may have its quorum there once other amounts are measured.

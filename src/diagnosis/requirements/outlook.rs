@@ -17,6 +17,7 @@ use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::View;
 use pellucid_framework::plugin::Filter;
+use pellucid_framework::profile::Profile;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
@@ -260,14 +261,15 @@ impl State {
     }
 }
 
+/// Returns whether a plugin of this name refuses nodes for what is measured on them.
+pub(crate) fn refuses_for_measured(profile: &Profile, name: &str) -> bool {
+    let mut own = profile.filter.iter().filter(|enabled| enabled.plugin.name() == name);
+    own.any(|enabled| enabled.plugin.filter().is_some_and(Filter::is_measured))
+}
+
 /// Returns the bits of what is measured on nodes.
 fn measured(asked: &PodRequirements<'_>, masks: &Masks) -> u64 {
-    let plugins = || asked.profile.filter.iter().map(|enabled| &enabled.plugin);
-    let is_measured = |of: &Requirement| {
-        let mut own = plugins().filter(|plugin| plugin.name() == of.plugin);
-        own.any(|plugin| plugin.filter().is_some_and(Filter::is_measured))
-    };
-    let all = masks.requirements(u64::MAX).filter(|(_, of)| is_measured(of));
+    let all = masks.requirements(u64::MAX).filter(|(_, of)| refuses_for_measured(asked.profile, of.plugin));
     all.fold(0, |bits, (bit, _)| bits | 1 << bit)
 }
 

@@ -124,13 +124,13 @@ impl Removal<'_> {
     /// Removes one pod after another until the node fits, but for those without which it lacks what it did not before. Returns
     /// whether it fits then. Of several that the pod needs one of, the last stays: so others are tried as the first.
     fn remove_but_needed(&mut self, before: &[(ReasonCode, &'static str)]) -> bool {
-        let firsts = 0..self.pods.len().min(MOST_FIRSTS);
-        firsts.into_iter().any(|first| {
+        (0..self.pods.len().min(MOST_FIRSTS)).any(|first| {
             self.remove_first(0);
             self.remove_but_needed_from(first, before)
         })
     }
 
+    /// Does so with the pods of the list from this one on, then with those before.
     fn remove_but_needed_from(&mut self, first: usize, before: &[(ReasonCode, &'static str)]) -> bool {
         let (later, sooner) = self.pods.split_at(first);
         for id in sooner.iter().chain(later) {
