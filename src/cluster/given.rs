@@ -81,6 +81,7 @@ impl Cluster {
     }
 
     /// Has pods take less or more on their nodes, as the states of plugins say since they were asked last.
+    #[inline]
     pub(crate) fn settle_given(&mut self) {
         for i in 0..self.state_index.givers.len() {
             let all = self.derived[self.state_index.givers[i]].given_up();

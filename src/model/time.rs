@@ -29,6 +29,11 @@ impl Now {
 pub trait Probe {
     /// Returns the time since some fixed point.
     fn elapsed(&self) -> Duration;
+
+    /// Returns the same in nanoseconds.
+    fn nanos(&self) -> u64 {
+        self.elapsed().as_nanos() as u64
+    }
 }
 
 /// A probe that measures nothing, for tests and benches.

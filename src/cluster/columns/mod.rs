@@ -82,6 +82,12 @@ impl ColumnPage {
         if i < FIXED { &self.fixed[i] } else { self.scalars.get(i - FIXED).unwrap_or(&EMPTY) }
     }
 
+    /// Returns the columns of CPU, memory, ephemeral storage and pods.
+    #[inline]
+    pub fn fixed(&self) -> &[ResourceColumn; FIXED] {
+        &self.fixed
+    }
+
     fn resource_mut(&mut self, resource: ResourceIdx) -> &mut ResourceColumn {
         let i = usize::from(resource.0);
         if i < FIXED {
@@ -296,8 +302,6 @@ impl Columns {
 
     /// Adds (`sign` 1) or subtracts (`sign` -1) a pod's requests.
     pub(crate) fn take(&mut self, node: NodeIdx, requests: &PodRequests, sign: i64) {
-        let scalars: smallvec::SmallVec<[(ResourceIdx, i64); 4]> =
-            requests.list.scalars.iter().filter_map(|(n, v)| Some((self.find_scalar(n)?, *v))).collect();
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
         let add = |to: &mut i64, amount: i64| *to = to.wrapping_add(sign * amount.clamp(-MOST, MOST));
@@ -307,8 +311,10 @@ impl Columns {
         add(&mut page.fixed[3].requested[at], 1 - requests.list.pods.clamp(0, 1));
         add(&mut page.non_zero_cpu[at], requests.non_zero_milli_cpu);
         add(&mut page.non_zero_memory[at], requests.non_zero_memory);
-        for (resource, amount) in scalars {
-            add(&mut page.resource_mut(resource).requested[at], amount);
+        for (name, amount) in &requests.list.scalars {
+            if let Some(number) = self.table.find(name) {
+                add(&mut page.resource_mut(scalar(number)).requested[at], *amount);
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ impl Alignment {
         if self.is_idle() {
             return;
         }
-        let start = ctx.probe.elapsed();
+        let start = ctx.probe.nanos();
         nodes.refuse_with(|causes, node| match self.affinity(ctx.profile, ctx.view, ctx.spec, node) {
             Ok(_) => CauseId::FEASIBLE,
             Err(cause) => {
@@ -75,7 +75,7 @@ impl Alignment {
         });
         // The time of all providers counts for the first.
         if let Some(first) = self.providers.first().map(|(at, _)| ctx.profile.topology_hints[*at].index) {
-            tally[first].nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;
+            tally[first].nanos += ctx.probe.nanos().saturating_sub(start);
         }
     }
 

@@ -192,10 +192,10 @@ impl FilterChain<'_> {
                 return;
             }
             let before = nodes.len();
-            let start = self.ctx.probe.elapsed();
+            let start = self.ctx.probe.nanos();
             filter.filter(self.ctx.view, self.ctx.spec, value, &mut Nodes::new(nodes, causes, mask));
             let tally = &mut tally[enabled.index];
-            tally.nanos += (self.ctx.probe.elapsed() - start).as_nanos() as u64;
+            tally.nanos += self.ctx.probe.nanos().saturating_sub(start);
             tally.filter_calls += 1;
             tally.nodes_filtered += before as u64;
             tally.nodes_refused += (before - nodes.len()) as u64;
@@ -251,7 +251,7 @@ pub(crate) fn score_with(
 ) {
     out.clear();
     out.resize(nodes.len(), 0);
-    let start = ctx.probe.elapsed();
+    let start = ctx.probe.nanos();
     let affinities =
         if has_hints && plugin.reads_affinity() { alignment::affinities(ctx, nodes) } else { None };
     match affinities {
@@ -259,7 +259,7 @@ pub(crate) fn score_with(
         None => plugin.score(ctx.view, ctx.spec, value, nodes, out),
     }
     let tally = &mut tally[enabled.index];
-    tally.nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;
+    tally.nanos += ctx.probe.nanos().saturating_sub(start);
     tally.score_calls += 1;
     tally.nodes_scored += nodes.len() as u64;
 }

@@ -103,6 +103,10 @@ fn reserve_if(
     if known.prepared.is_idle {
         return Ok(());
     }
+    if profile.node_overrides.is_empty() {
+        // No plugin lets the pod into a room.
+        return reserve_but(cluster, profile, pod, (node, known, &[], &[]), affinity, counts);
+    }
     let (mut refused, mut first) = (Absent::new(), None);
     let ignored = overrides::ignored(cluster, profile, known.idle, pod.1, node);
     loop {
@@ -204,9 +208,10 @@ fn affinity_in_room(
 
 /// Returns the pod in whose room a pod stands, with what a plugin holds for it. Of a pod that is placed over others: those,
 /// with what the plugin holds for the first of them.
+#[inline]
 fn room_of(cluster: &Cluster, id: PodId, plugin: &str) -> Option<(SmallVec<[PodId; 2]>, Room)> {
+    let record = cluster.pod(id).filter(|record| record.host.is_some() || record.given.is_some())?;
     let held = |id: PodId| cluster.pod(id)?.holds.iter().find(|hold| hold.plugin == plugin);
-    let record = cluster.pod(id)?;
     if let Some(host) = record.host {
         let what = held(host)?.what.clone();
         let given = cluster.pod(host)?.given.as_ref();

@@ -153,15 +153,22 @@ impl Score for DeviceShare {
             at_a_glance.unwrap_or_else(|| of_row(node))
         };
 
-        // A strategy that the compiler knows is decided once, not for every node.
-        match weighed.pair().map(|pair| (pair, scoring.strategy)) {
-            Some((pair, Strategy::LeastAllocated)) => {
-                devices.score_pairs((pair, Strategy::LeastAllocated), nodes, out, any);
+        // Most nodes have ordinary GPUs. A strategy that the compiler knows is decided once, not for every node.
+        let mut at = 0;
+        while at < nodes.len() {
+            at += match (weighed.pair(), scoring.strategy) {
+                (Some(pair), Strategy::LeastAllocated) => {
+                    devices.score_pairs::<true>(pair, &nodes[at..], &mut out[at..])
+                }
+                (Some(pair), Strategy::MostAllocated) => {
+                    devices.score_pairs::<false>(pair, &nodes[at..], &mut out[at..])
+                }
+                (None, _) => 0,
+            };
+            if let Some(node) = nodes.get(at) {
+                out[at] = any(*node);
+                at += 1;
             }
-            Some((pair, Strategy::MostAllocated)) => {
-                devices.score_pairs((pair, Strategy::MostAllocated), nodes, out, any);
-            }
-            None => nodes.iter().zip(out).for_each(|(node, score)| *score = any(*node)),
         }
     }
 

@@ -186,9 +186,8 @@ impl DeviceShare {
     ) -> Result<Option<Reservation>, Cause> {
         // The pod is on the node already.
         let prospect = self.prospect(view, (node, row), 0);
-        let chosen =
-            self.allocate(row, request, numa, prospect).map_err(|lack| self.cause(row, request, lack))?;
-        let what = allocator::allocation(row, request, &chosen);
+        let terms = Terms { scoring: &self.args.scoring, numa, is_empty: false, prospect };
+        let what = allocator::give(row, request, &terms).map_err(|lack| self.cause(row, request, lack))?;
         let report = devices.report(node);
         Ok(Some(Reservation { what, marks: report.map(|report| Marks::With(marks, report.erased())) }))
     }

@@ -63,20 +63,23 @@ impl NodeDevices {
         nodes.iter().position(|node| !fits(node))
     }
 
-    /// Scores nodes for a request of two ordinary amounts. `other` scores those whose GPUs have others.
-    #[inline(always)]
-    pub(super) fn score_pairs(
+    /// Scores nodes for a request of two ordinary amounts, up to the first whose GPUs have others. Returns how many it scored. A
+    /// function of its own, since what else a caller keeps in registers costs more than the call.
+    #[inline(never)]
+    pub(super) fn score_pairs<const IS_LEAST: bool>(
         &self,
-        (pair, strategy): (Pair, ScoringStrategy),
+        pair: Pair,
         nodes: &[NodeIdx],
         out: &mut [i64],
-        other: impl Fn(NodeIdx) -> i64,
-    ) {
-        for (node, score) in nodes.iter().zip(out) {
+    ) -> usize {
+        let strategy =
+            if IS_LEAST { ScoringStrategy::LeastAllocated } else { ScoringStrategy::MostAllocated };
+        for (at, (node, score)) in nodes.iter().zip(out).enumerate() {
             let of = self.nodes.get(node.index());
-            let at_a_glance = of.and_then(|of| of.glance.score_pair(pair, strategy));
-            *score = at_a_glance.unwrap_or_else(|| other(*node));
+            let Some(of_glance) = of.and_then(|of| of.glance.score_pair(pair, strategy)) else { return at };
+            *score = of_glance;
         }
+        nodes.len()
     }
 
     /// Returns what is known of a node, with or without a Device.

@@ -24,7 +24,7 @@ use card::{Taken, switches};
 use glance::Spot;
 pub(super) use glance::{Glance, Sums, turns};
 use loads::Loads;
-pub(super) use loads::{Pair, Weighed};
+pub(super) use loads::{ByPair, Pair, Weighed};
 
 /// Number of GPUs that partitions may name.
 const MAX_GPUS: usize = 64;
@@ -322,29 +322,52 @@ impl Row {
         row
     }
 
+    // Most pods have a part of a GPU and nothing else. What others have is counted in functions of its own, which keep nothing in
+    // registers here.
     fn count(&mut self, what: &Allocation, begins: bool) {
         for given in &what.given {
-            let at = self.find_or_insert(given);
-            count_one(&mut self.counts[at], begins);
-            for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
-                count_one(&mut self.exclusive[at][*policy as usize], begins);
+            let at = self.known_gpu(given).unwrap_or_else(|| self.find_or_insert(given));
+            if !what.exclusive.is_empty() || !given.functions.is_empty() {
+                self.count_uses(what, (given, at), begins);
             }
-            for (_, bus) in &given.functions {
-                let key = (given.kind.clone(), given.minor, bus.clone());
-                if begins {
-                    self.functions.push(key);
-                } else if let Some(at) = self.functions.iter().position(|known| *known == key) {
-                    self.functions.swap_remove(at);
-                }
+            match given.kind == DeviceType::Gpu {
+                true => self.count_gpu(at, &given.amounts, begins),
+                false => self.count_other(at, &given.amounts, begins),
             }
-            match (given.kind == DeviceType::Gpu, begins) {
-                (true, true) => self.add_used(at, &given.amounts),
-                (true, false) => self.set_used(at, self.sum_of(at)),
-                (false, true) => self.used[at].add(&given.amounts),
-                (false, false) => self.used[at] = self.sum_of(at),
-            }
-            if given.kind == DeviceType::Gpu {
-                self.note_use(at);
+        }
+    }
+
+    #[inline(never)]
+    fn count_gpu(&mut self, at: usize, amounts: &Amounts, begins: bool) {
+        count_one(&mut self.counts[at], begins);
+        match begins {
+            true => self.add_used(at, amounts),
+            false => self.set_used(at, self.sum_of(at)),
+        }
+        self.note_use(at);
+    }
+
+    #[inline(never)]
+    fn count_other(&mut self, at: usize, amounts: &Amounts, begins: bool) {
+        count_one(&mut self.counts[at], begins);
+        match begins {
+            true => self.used[at].add(amounts),
+            false => self.used[at] = self.sum_of(at),
+        }
+    }
+
+    /// Counts what an allocation says of a card besides its amounts.
+    #[inline(never)]
+    fn count_uses(&mut self, what: &Allocation, (given, at): (&Given, usize), begins: bool) {
+        for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
+            count_one(&mut self.exclusive[at][*policy as usize], begins);
+        }
+        for (_, bus) in &given.functions {
+            let key = (given.kind.clone(), given.minor, bus.clone());
+            if begins {
+                self.functions.push(key);
+            } else if let Some(at) = self.functions.iter().position(|known| *known == key) {
+                self.functions.swap_remove(at);
             }
         }
     }
@@ -361,12 +384,14 @@ impl Row {
         used
     }
 
-    fn find_or_insert(&mut self, given: &Given) -> usize {
+    /// Returns the position of a GPU that stands at its minor.
+    fn known_gpu(&self, given: &Given) -> Option<usize> {
         let minor = usize::try_from(given.minor).ok();
-        let gpu = minor.filter(|at| self.is_in_order && *at < self.n_gpus && given.kind == DeviceType::Gpu);
-        if let Some(at) = gpu {
-            return at;
-        }
+        minor.filter(|at| self.is_in_order && *at < self.n_gpus && given.kind == DeviceType::Gpu)
+    }
+
+    #[inline(never)]
+    fn find_or_insert(&mut self, given: &Given) -> usize {
         let order = |card: &Card| card.kind.cmp(&given.kind).then(card.minor.cmp(&given.minor));
         match self.cards.binary_search_by(order) {
             Ok(at) => at,

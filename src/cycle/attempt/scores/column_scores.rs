@@ -96,7 +96,7 @@ impl ColumnScores {
         nodes: impl ExactSizeIterator<Item = NodeIdx>,
         tally: &mut [PluginTally],
     ) {
-        let start = ctx.probe.elapsed();
+        let start = ctx.probe.nanos();
         let (columns, n_nodes) = (ctx.view.columns(), nodes.len() as u64);
         self.made.clear();
         for node in nodes {
@@ -104,7 +104,7 @@ impl ColumnScores {
             let of = |entry: &Entry| entry.score.score(page, node.index() % PAGE).clamp(0, MAX_SCORE) as i32;
             self.made.extend(self.entries.iter().map(of));
         }
-        let took = (ctx.probe.elapsed() - start).as_nanos() as u64;
+        let took = ctx.probe.nanos().saturating_sub(start);
         let share = took.checked_div(self.entries.len() as u64).unwrap_or(0);
         for entry in &self.entries {
             let tally = &mut tally[entry.plugin];

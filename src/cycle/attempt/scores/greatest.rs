@@ -85,7 +85,7 @@ pub(crate) struct Changing<'g> {
 }
 
 impl Changing<'_> {
-    /// Has one raw score take another's [place](super::shares::place).
+    /// Has one raw score take another's [place](super::shares::places).
     #[inline(always)]
     pub(crate) fn exchange(&mut self, [old, new]: [usize; 2]) {
         self.counts[old] = self.counts[old].saturating_sub(1);
@@ -130,7 +130,7 @@ mod tests {
                     let mut changing = known.changing().filter(|_| range.0 >= 0);
                     let mut others = Vec::new();
                     for (was, is) in changes {
-                        match (places(was, is), &mut changing) {
+                        match (places(was, i64::from(is)), &mut changing) {
                             (Some(places), Some(changing)) => changing.exchange(places),
                             _ => others.push((was, is)),
                         }

@@ -21,7 +21,7 @@ mod column_scores;
 mod greatest;
 mod shares;
 
-use active::{Active, greatest_raw, stored};
+use active::{Active, greatest_raw};
 use best::Tournament;
 use column_scores::ColumnScores;
 use greatest::Greatest;
@@ -205,20 +205,17 @@ impl Scores {
             let Some(plugin) = enabled.plugin.score() else { continue };
             let by = ((enabled, plugin, &active.value), has_hints);
             chain::score_with(by, ctx, nodes, out, tally);
-            let rows = nodes.iter().zip(out.iter()).zip(deltas.iter_mut());
-            let most = active.most;
-            let rows =
-                rows.map(|((node, new), delta)| (node.index() * width + at, stored(*new, most), delta));
             if active.normalize == Normalize::Identity {
-                for (slot, new, delta) in rows {
-                    let old = std::mem::replace(&mut raw[slot], new);
+                for ((node, new), delta) in nodes.iter().zip(out.iter()).zip(deltas.iter_mut()) {
+                    let new = active.stored(*new);
+                    let old = std::mem::replace(&mut raw[node.index() * width + at], new);
                     *delta += (i64::from(new) - i64::from(old)) * active.weight;
                 }
                 continue;
             }
             let greatest = &mut self.greatest[at];
             moved.push((at, greatest.raw));
-            if !active.exchange(greatest, raw, rows) {
+            if !active.exchange(greatest, (raw, width, at), nodes, out, deltas) {
                 lost.push(at);
             }
         }
@@ -466,6 +463,7 @@ fn feasible_in(mask: &[CauseId]) -> Vec<NodeIdx> {
 
 #[cfg(test)]
 mod tests {
+    use super::active::stored;
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) const KEPT: usize = 1 << 7;
 pub(crate) type Weighing = (Normalize, i64);
 
 /// What each raw score that is kept comes to, or changes by.
-type Table = [i64; KEPT];
+pub(super) type Table = [i64; KEPT];
 
 /// Returns what a raw score comes to.
 pub(super) fn share((normalize, weight): Weighing, raw: i32, greatest: i32) -> i64 {
@@ -45,10 +45,11 @@ pub(super) fn place(raw: i32) -> Option<usize> {
     (at < KEPT).then_some(at)
 }
 
-/// Returns the places of two raw scores, if both have one.
+/// Returns the places of a raw score that is stored and of one that is not yet, if both have one.
 #[inline(always)]
-pub(super) fn places(a: i32, b: i32) -> Option<[usize; 2]> {
-    place(a | b).map(|_| [a, b].map(|raw| raw as usize % KEPT))
+pub(super) fn places(stored: i32, new: i64) -> Option<[usize; 2]> {
+    let both = u64::from(stored as u32) | new as u64;
+    (both < KEPT as u64).then_some([stored as usize % KEPT, new as usize % KEPT])
 }
 
 /// Normalised and weighted scores, given the greatest raw score.

@@ -7,23 +7,27 @@ use smallvec::{SmallVec, smallvec};
 use super::super::allocation::{Allocation, Given};
 use super::super::amounts::{Amounts, MEMORY, RATIO};
 use super::super::device::DeviceType;
-use super::super::request::Request;
+use super::super::request::{Part, Request};
 use super::super::row::{Card, Row};
 use super::{Choice, Choices};
 
 /// Returns what the pod has of the node by these choices. Pods of a shape share it where they have the same.
 pub(in super::super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> Arc<Allocation> {
-    let plain = || {
+    let shared = || {
         let ([choice], Some(part)) = (&choices[..], request.single()) else { return None };
-        let at = usize::from(choice.card);
-        let (kind, minor, memory) = (DeviceType::Gpu, at as i64, row.memory_in_order(at)?);
-        request.shared.get((at, memory), || {
-            let amounts = filled(&part.each, memory);
-            let given = smallvec![Given { kind, minor, amounts, functions: SmallVec::new() }];
-            Allocation { given, exclusive: SmallVec::new() }
-        })
+        shared(row, (request, part), usize::from(choice.card))
     };
-    plain().unwrap_or_else(|| Arc::new(any_allocation(row, request, choices)))
+    shared().unwrap_or_else(|| Arc::new(any_allocation(row, request, choices)))
+}
+
+/// Returns what a pod has that requests this part of one GPU, and nothing else.
+pub(super) fn shared(row: &Row, (request, part): (&Request, &Part), at: usize) -> Option<Arc<Allocation>> {
+    let (kind, minor, memory) = (DeviceType::Gpu, at as i64, row.memory_in_order(at)?);
+    request.shared.get((at, memory), || {
+        let amounts = filled(&part.each, memory);
+        let given = smallvec![Given { kind, minor, amounts, functions: SmallVec::new() }];
+        Allocation { given, exclusive: SmallVec::new() }
+    })
 }
 
 pub(super) fn any_allocation(row: &Row, request: &Request, choices: &Choices) -> Allocation {

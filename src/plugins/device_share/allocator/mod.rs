@@ -6,11 +6,14 @@
 //! primary type where the pod asks for joint allocation. Equal cards are taken in the order of their minors. Most pods want
 //! a single GPU, whichever; `single` finds the same one for them without lists. `given` is what a pod has of the cards.
 
+use std::sync::Arc;
+
 use pellucid_framework::topology::NumaMask;
 use pellucid_model::Name;
 use pellucid_model::selector::LabelSelector;
 use smallvec::SmallVec;
 
+use super::allocation::Allocation;
 use super::amounts::{Amounts, MEMORY};
 use super::device::{DeviceType, VirtualFunction};
 use super::gradient::Prospect;
@@ -95,6 +98,20 @@ pub(super) fn allocate(row: &Row, request: &Request, terms: &Terms<'_>) -> Resul
         return single::choose(&attempt, part).map(|at| Choices::from_iter([Choice::of(at)]));
     }
     allocate_any(&attempt)
+}
+
+/// Chooses the devices of a node for a request, and returns what the pod has of them.
+pub(super) fn give(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<Arc<Allocation>, Lack> {
+    // Most pods want a part of any GPU: for them no list of choices is made.
+    let plainly = || {
+        let part = request.single().filter(|part| single::is_asked(row, part))?;
+        let at = single::choose_plainly(&Attempt { row, request, terms })??;
+        given::shared(row, (request, part), usize::from(at))
+    };
+    match plainly() {
+        Some(what) => Ok(what),
+        None => Ok(allocation(row, request, &allocate(row, request, terms)?)),
+    }
 }
 
 /// Returns whether [`allocate`] finds devices, or what the node lacks.

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use super::super::device::DeviceType;
 use super::super::request::Part;
-use super::super::row::{Row, turns};
+use super::super::row::{ByPair, Row, turns};
 use super::{Attempt, Lack, ScoringStrategy as Strategy, name};
 
 /// Returns whether a request for a single GPU of a node asks for no more than that: for no entry of its partition table.
@@ -65,17 +65,17 @@ pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
 }
 
 /// Chooses a GPU, if one can be had, by numbers that the row has of each; `None` where these do not tell.
-fn choose_plainly(attempt: &Attempt<'_>) -> Option<Option<u16>> {
+pub(super) fn choose_plainly(attempt: &Attempt<'_>) -> Option<Option<u16>> {
     let Attempt { row, request, terms } = *attempt;
     if terms.is_empty || terms.numa.is_some() || terms.prospect.is_some() {
         return None;
     }
     let plain = request.plain()?;
     let ranked = Plainly { row, percent: plain.percent, left: row.left_for(plain)?, turns: row.turns()? };
-    let (loads, pair) = (row.loads()?, request.weighed()?.pair()?);
+    let scores = row.loads()?.by_pair(request.weighed()?.pair()?)?;
     Some(match terms.scoring.strategy {
-        Strategy::LeastAllocated => ranked.best(loads.by_pair(pair, Strategy::LeastAllocated)?),
-        Strategy::MostAllocated => ranked.best(loads.by_pair(pair, Strategy::MostAllocated)?),
+        Strategy::LeastAllocated => ranked.best(&scores, Strategy::LeastAllocated),
+        Strategy::MostAllocated => ranked.best(&scores, Strategy::MostAllocated),
     })
 }
 
@@ -90,18 +90,20 @@ struct Plainly<'a> {
 impl Plainly<'_> {
     /// Returns the best GPU, by turn, score and switch; of equal ones the first.
     #[inline(always)]
-    fn best(&self, score: impl Fn(usize) -> i64) -> Option<u16> {
-        let spots = self.row.spots();
+    fn best(&self, scores: &ByPair<'_>, strategy: Strategy) -> Option<u16> {
+        let (left, turns, spots) = (self.left, self.turns, self.row.spots());
+        let n = left.len().min(turns.len()).min(spots.len());
         let has_switches = i64::from(self.row.has_gpu_topology);
         // The turn and what is greatest of the GPU that is best so far.
         let (mut best, mut first, mut greatest) = (None, u8::MAX, i64::MIN);
-        for (at, ((left, turn), spot)) in self.left.iter().zip(self.turns).zip(spots).enumerate() {
-            if *left < self.percent || *turn > first {
+        for at in 0..n {
+            let turn = turns[at];
+            if left[at] < self.percent || turn > first {
                 continue;
             }
-            let own = (score(at) << 8) - has_switches * i64::from(spot.switch);
-            if *turn < first || own > greatest {
-                (best, first, greatest) = (Some(at as u16), *turn, own);
+            let own = (scores.score(at, strategy) << 8) - has_switches * i64::from(spots[at].switch);
+            if turn < first || own > greatest {
+                (best, first, greatest) = (Some(at as u16), turn, own);
             }
         }
         best

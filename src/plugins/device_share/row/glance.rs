@@ -154,7 +154,8 @@ impl Row {
         if !is_used || !own.is_healthy || self.turns.is_empty() {
             return self.note_turns();
         }
-        if own.is_placed && self.has_gpu_topology {
+        // A turn of 0 says that the switch and the NUMA node are in use already.
+        if own.is_placed && self.has_gpu_topology && self.turns[at] != 0 {
             for (turn, spot) in self.turns.iter_mut().zip(&self.spots) {
                 *turn &= u8::from(spot.switch != own.switch) << 1 | u8::from(spot.numa != own.numa);
             }
@@ -170,10 +171,14 @@ impl Row {
     }
 
     /// Computes what is left of each GPU, and of all, unless it is known.
+    #[inline]
     pub(in super::super) fn note_left(&mut self) {
-        if self.is_noted {
-            return;
+        if !self.is_noted {
+            self.compute_left();
         }
+    }
+
+    fn compute_left(&mut self) {
         self.left.clear();
         (self.short_of_memory, self.whole) = (0, 0);
         for at in 0..self.n_gpus {

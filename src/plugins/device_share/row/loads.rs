@@ -135,17 +135,9 @@ impl Loads {
 
     /// Returns what scores the GPUs by two amounts; `None` where one lacks a resource.
     #[inline(always)]
-    pub(in super::super) fn by_pair(
-        &self,
-        pair: Pair,
-        strategy: ScoringStrategy,
-    ) -> Option<impl Fn(usize) -> i64> {
+    pub(in super::super) fn by_pair(&self, pair: Pair) -> Option<ByPair<'_>> {
         let (totals, used) = (&self.totals[..], &self.used[..]);
-        let own = usize::from(totals.len() > 1);
-        self.has_all.then_some(move |at: usize| {
-            let load = Load { total: totals[at * own], used: used[at] };
-            pair.score(&load, strategy)
-        })
+        self.has_all.then_some(ByPair { totals, used, own: usize::from(totals.len() > 1), pair })
     }
 
     /// Returns whether every GPU has some of all three.
@@ -180,7 +172,7 @@ impl Loads {
         is_exact.then(|| self.change(at, used, self.named[at] | more.named()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn change(&mut self, at: usize, used: [f64; 3], named: u8) -> (Load, Load) {
         let was = self.get(at);
         let now = Load { used, ..was };
@@ -192,6 +184,24 @@ impl Loads {
     /// Returns the sum; `None` where it is not exact.
     pub(super) fn sum(&self) -> Option<Load> {
         self.sum.total.iter().all(|total| *total < EXACT as f64).then_some(self.sum)
+    }
+}
+
+/// Scores the GPUs of a node by two amounts.
+pub(in super::super) struct ByPair<'a> {
+    totals: &'a [[f64; 3]],
+    used: &'a [[f64; 3]],
+    /// 0 where all GPUs have the first totals, 1 where each has its own.
+    own: usize,
+    pair: Pair,
+}
+
+impl ByPair<'_> {
+    /// Scores a GPU. A strategy that is a constant costs nothing.
+    #[inline(always)]
+    pub(in super::super) fn score(&self, at: usize, strategy: ScoringStrategy) -> i64 {
+        let load = Load { total: self.totals[at * self.own], used: self.used[at] };
+        self.pair.score(&load, strategy)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
-use pellucid_cluster::columns::PODS;
+use pellucid_cluster::columns::{CPU, MEMORY, ResourceColumn};
 use pellucid_framework::{Cause, Code, Reason, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::{Name, Node, NodeIdx, PodSpec};
@@ -13,10 +13,17 @@ use super::NAME;
 /// Marks a resource without a column: no node offers it, or the cluster has too many resources to keep a column for it.
 pub(super) const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 
+/// Less than is free anywhere.
+const UNREQUESTED: i64 = i64::MIN;
+
 /// A pod's requests, resolved to columns.
 #[derive(Debug)]
 pub(super) struct ColumnRequests {
     columns: SmallVec<[(ResourceIdx, i64); 4]>,
+    /// The same of CPU and memory, which hardly a pod does not request, and of the others.
+    cpu: i64,
+    memory: i64,
+    others: SmallVec<[(ResourceIdx, i64); 2]>,
     names: Vec<Name>,
     /// Message texts for resources that nodes offer but that have no column, by index into `names`.
     left_out: SmallVec<[(usize, Name); 0]>,
@@ -25,14 +32,27 @@ pub(super) struct ColumnRequests {
 impl ColumnRequests {
     /// Resolves the requests of a spec, without ignored resources.
     pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
-        let mut requests = Self { columns: SmallVec::new(), names: Vec::new(), left_out: SmallVec::new() };
+        let mut requests = Self {
+            columns: SmallVec::new(),
+            cpu: UNREQUESTED,
+            memory: UNREQUESTED,
+            others: SmallVec::new(),
+            names: Vec::new(),
+            left_out: SmallVec::new(),
+        };
         for (name, amount) in spec.requests.list.named().filter(|(name, _)| !ignores(name)) {
             if view.columns().is_left_out(&name) {
                 let (offered, kept) = view.columns().numbers();
                 let said = format!("{name} ({offered} are offered, {kept} are kept)");
                 requests.left_out.push((requests.names.len(), Name::new(&said)));
             }
-            requests.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
+            let resource = view.columns().find(&name).unwrap_or(UNKNOWN);
+            requests.columns.push((resource, amount));
+            match resource {
+                CPU => requests.cpu = amount,
+                MEMORY => requests.memory = amount,
+                _ => requests.others.push((resource, amount)),
+            }
             requests.names.push(name);
         }
         requests
@@ -52,16 +72,14 @@ impl ColumnRequests {
 
     /// Returns the index of the first node that does not take one more pod, or has not what is requested.
     pub(super) fn first_unfit(&self, view: View<'_>, nodes: &[NodeIdx]) -> Option<usize> {
-        let (all, columns) = (view.columns(), &self.columns[..]);
+        let (all, others) = (view.columns(), &self.others[..]);
         nodes.iter().position(|node| {
             let (page, at) = (all.page(*node), node.index() % PAGE);
-            let pods = page.resource(PODS);
-            let is_short = |(resource, wanted): &(ResourceIdx, i64)| {
-                let column = page.resource(*resource);
-                // Exact, because amounts in columns have a bound.
-                *wanted > column.allocatable[at].wrapping_sub(column.requested[at])
-            };
-            pods.requested[at] >= pods.allocatable[at] || columns.iter().any(is_short)
+            let [cpu, memory, _, pods] = page.fixed();
+            // Exact, because amounts in columns have a bound.
+            let free = |column: &ResourceColumn| column.allocatable[at].wrapping_sub(column.requested[at]);
+            let is_short = (free(pods) <= 0) | (self.cpu > free(cpu)) | (self.memory > free(memory));
+            is_short || others.iter().any(|(resource, wanted)| *wanted > free(page.resource(*resource)))
         })
     }
 
