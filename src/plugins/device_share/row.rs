@@ -322,7 +322,7 @@ impl Row {
         row
     }
 
-    // Most pods have a part of a GPU and nothing else. What others have is counted in functions of its own, which keep nothing in
+    // Most pods have a part of a GPU and nothing else. What other pods have is counted in separate functions, so that these need no
     // registers here.
     fn count(&mut self, what: &Allocation, begins: bool) {
         for given in &what.given {

@@ -1,5 +1,5 @@
-//! The allocator: which cards of a node a pod gets, or what the node lacks. Filter and Reserve ask this function alone,
-//! so what the filter accepts is what the pod gets.
+//! The allocator: which cards of a node a pod gets, or what the node lacks. Filter (`fits`) and Reserve (`give`) ask nothing
+//! else, and a test holds both to the general way, so what the filter accepts is what the pod gets.
 //!
 //! The order of preference is Koordinator's. GPUs: an entry of the partition table (`partition`), else the narrowest
 //! scope of the topology that holds them all (`scope`), else card by card. Other devices: card by card, near those of the

@@ -141,6 +141,9 @@ fn short_ways_decide_as_the_allocator_does() {
                 expected.as_ref().map(drop).map_err(|lack| *lack),
                 "{said}"
             );
+            let given = give(row, &request, &terms).map(|what| Allocation::clone(&what));
+            let chosen = expected.as_ref().map_err(|lack| *lack);
+            assert_eq!(given, chosen.map(|chosen| any_allocation(row, &request, chosen)), "{said}");
             for choice in (0..row.gpus().len() as u16).map(Choice::of) {
                 let choices = Choices::from_iter([choice]);
                 let expected = any_allocation(row, &request, &choices);
