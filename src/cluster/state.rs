@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::requests::PodRequests;
 use pellucid_model::{
     CowIndex, CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey,
 };
@@ -352,6 +353,13 @@ impl Cluster {
     }
 
     // === placing and releasing pods ===
+
+    /// Has the processor fetch what changes of a node that is chosen and about to get a pod with these requests.
+    #[inline]
+    pub fn prefetch(&self, node: NodeIdx, requests: &PodRequests) {
+        self.nodes.prefetch(node.index());
+        self.columns.prefetch(node, requests);
+    }
 
     /// Places a pod on a node, in a stage. The pod must not be placed yet.
     pub fn place(&mut self, id: PodId, node: NodeIdx, stage: Stage) {

@@ -42,6 +42,10 @@ pub trait Reserve: Send + Sync {
     fn may_hold(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
         true
     }
+    /// Has the processor fetch what Reserve reads of a node, which is chosen and about to get the pod. What lies in memory that was
+    /// not read for long is there by then.
+    #[inline]
+    fn prefetch(&self, _view: View<'_>, _node: NodeIdx) {}
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
     /// Like [`reserve`](Self::reserve), with what the plugin's PreFilter prepared for pods like this one, so that the pod need not

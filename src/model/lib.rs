@@ -46,6 +46,7 @@ pub use node::{Node, NodeIdx};
 pub use object::{Object, ObjectKind};
 pub use pages::{InPage, Pages};
 pub use pod::{Pod, PodId, PodKey, PodSpec};
+pub use prefetch_index::prefetch_index;
 pub use published::Published;
 pub use time::Now;
 pub use viewer::Viewer;

@@ -19,6 +19,7 @@ const PURE_EXCEPTIONS: &[(&str, &str)] = &[
     ("model", "foldhash"),        // the map types of the project, and their random seed
     ("model", "rustc-hash"),      // the same
     ("model", "hashbrown"),       // a table of numbers by what they stand for, which std has not
+    ("model", "prefetch-index"),  // has the processor fetch what is needed soon; no answer depends on it
     ("model", "jiff"),            // reads and writes the times of manifests
     ("recording", "jiff"),        // writes a wall time that came as an argument
     ("recording", "parking_lot"), // the list of recordings, set by requests while the thread runs

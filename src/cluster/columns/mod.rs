@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pellucid_model::pages::PAGE;
 use pellucid_model::requests::{PodRequests, ResourceList};
-use pellucid_model::{Name, NodeIdx};
+use pellucid_model::{Name, NodeIdx, prefetch_index};
 
 use crate::columns::resource_table::ResourceTable;
 
@@ -27,6 +27,8 @@ pub const EPHEMERAL_STORAGE: ResourceIdx = ResourceIdx(2);
 /// Number of pods.
 pub const PODS: ResourceIdx = ResourceIdx(3);
 const FIXED: usize = 4;
+/// Number of scalar columns that are fetched ahead: more would keep the processor from what is needed first.
+const PREFETCHED: usize = 4;
 
 /// The amounts of one resource on the nodes of a page.
 #[derive(Clone, Debug)]
@@ -298,6 +300,16 @@ impl Columns {
     #[cfg(test)]
     pub(crate) fn limit(&mut self, most: usize) {
         Arc::make_mut(&mut self.table).limit(most);
+    }
+
+    /// Has the processor fetch what [`take`](Self::take) changes of a node, at most [`PREFETCHED`] scalar columns.
+    pub(crate) fn prefetch(&self, node: NodeIdx, requests: &PodRequests) {
+        let (page, at) = (&self.pages[node.index() / PAGE], node.index() % PAGE);
+        let n_scalars = if requests.list.scalars.is_empty() { 0 } else { PREFETCHED };
+        let columns = page.fixed.iter().chain(page.scalars.iter().take(n_scalars));
+        columns.for_each(|column| prefetch_index(&column.requested, at));
+        prefetch_index(&page.non_zero_cpu, at);
+        prefetch_index(&page.non_zero_memory, at);
     }
 
     /// Adds (`sign` 1) or subtracts (`sign` -1) a pod's requests.

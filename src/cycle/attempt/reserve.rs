@@ -53,6 +53,17 @@ pub(crate) struct Known {
     pub(crate) prepared: ForReserve,
 }
 
+impl Known {
+    /// Tells the plugins which node Reserve is about to be asked about.
+    pub(crate) fn prefetch(&self, view: View<'_>, profile: &Profile, node: NodeIdx) {
+        if self.prepared.is_idle {
+            return;
+        }
+        let asked = profile.reserve.iter().filter(|enabled| !self.idle.has(enabled));
+        asked.filter_map(|enabled| enabled.plugin.reserve()).for_each(|plugin| plugin.prefetch(view, node));
+    }
+}
+
 /// Runs Reserve of a profile for a placed pod, and attaches the plugins' holds to the pod. `affinity` is that of the pod
 /// on the node before it was placed. Fails with the cause of the first plugin that refuses; what others hold by then
 /// stays until the pod is released.

@@ -138,6 +138,10 @@ impl Scheduler {
         let has_hints = !results.alignment.is_idle();
         let (aside, idle) = (attempt.aside, attempt.aside.or(results.idle_at_reserve));
         let known = Known { aside, idle, prepared: results.for_reserve.clone() };
+        if let Decision::Place(placement) = &decision {
+            self.cluster.prefetch(placement.node, &pod.spec.requests);
+            known.prefetch(View::new(&self.cluster), profile, placement.node);
+        }
         Decided { decision, found, draft, reads_others: results.reads_others, known, has_hints }
     }
 

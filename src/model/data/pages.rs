@@ -6,6 +6,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use prefetch_index::prefetch_index;
+
 /// Elements per page. Equal to the bits of a mask word, so page `p` corresponds to word `p` of a node mask.
 pub const PAGE: usize = 64;
 
@@ -59,6 +61,26 @@ pub struct Pages<T> {
     len: usize,
 }
 
+/// Returns a page for writing, copied if somebody else holds it.
+#[inline]
+fn own<T: Clone>(page: &mut Arc<[T; PAGE]>) -> &mut [T; PAGE] {
+    if Arc::strong_count(page) > 1 {
+        copy(page);
+    }
+    Arc::get_mut(page).expect("a page has no weak pointers, and nobody shares it while it is borrowed")
+}
+
+/// Copies a page, element by element to where it stays: `Arc::make_mut` would make the whole page on the stack first, and make
+/// room for it at every write.
+#[cold]
+#[inline(never)]
+fn copy<T: Clone>(page: &mut Arc<[T; PAGE]>) {
+    let copied: Arc<[T]> = page.iter().cloned().collect();
+    if let Ok(copied) = copied.try_into() {
+        *page = copied;
+    }
+}
+
 impl<T: Clone + Default> Pages<T> {
     /// Returns the number of slots, used or free.
     #[inline]
@@ -81,7 +103,15 @@ impl<T: Clone + Default> Pages<T> {
     /// Returns the element at `i` for writing, copying its page when a reader holds it.
     #[inline]
     pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
-        if i < self.len { Some(&mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
+        if i < self.len { Some(&mut own(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
+    }
+
+    /// Has the processor fetch the element at `i`: the line of its cache that the element starts in.
+    #[inline]
+    pub fn prefetch(&self, i: usize) {
+        if let Some(page) = self.pages.get(i / PAGE) {
+            prefetch_index(&**page, i % PAGE);
+        }
     }
 
     /// Returns the element at `i` with its page. Panics beyond the end. The page is copied when it is written to while the
@@ -112,7 +142,7 @@ impl<T: Clone + Default> Pages<T> {
     #[inline]
     pub fn set(&mut self, i: usize, value: T) {
         self.grow(i + 1);
-        Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE] = value;
+        own(&mut self.pages[i / PAGE])[i % PAGE] = value;
     }
 
     /// Iterates over all slots in order.
@@ -139,7 +169,7 @@ impl<T: Clone + Default> std::ops::Index<usize> for Pages<T> {
 impl<T: Clone + Default> std::ops::IndexMut<usize> for Pages<T> {
     #[inline]
     fn index_mut(&mut self, i: usize) -> &mut T {
-        &mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]
+        &mut own(&mut self.pages[i / PAGE])[i % PAGE]
     }
 }
 
@@ -168,6 +198,7 @@ mod tests {
         assert!(p.get(0).is_none());
         p.set(70, 9);
         assert_eq!((p.len(), p.get(70), p.get(71)), (71, Some(&9), None));
+        p.prefetch(7_000);
         assert_eq!(p.iter().count(), 71);
     }
 

@@ -65,7 +65,7 @@ pub(super) fn all() -> Vec<Endpoint> {
 /// Returns the row of a node that has a Device, or whose pods have devices.
 fn shown<'a>(view: View<'a>, node: NodeIdx) -> Option<&'a Row> {
     let row = view.state::<NodeDevices>()?.known(node)?;
-    (row.device.is_some() || !row.pods.is_empty()).then_some(row)
+    (row.device().is_some() || !row.pods.is_empty()).then_some(row)
 }
 
 fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
@@ -241,7 +241,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut problems: Vec<DeviceProblem> = Vec::new();
     for node in cx.view.cluster().by_name() {
         let Some(row) = shown(cx.view, *node) else { continue };
-        made.nodes += usize::from(row.device.is_some());
+        made.nodes += usize::from(row.device().is_some());
         for card in row.cards() {
             if made.rows.len() == MAX_ROWS {
                 made.truncated = true;

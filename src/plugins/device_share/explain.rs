@@ -160,7 +160,7 @@ pub(super) fn words(attempt: &Attempt<'_>, lack: Lack) -> Option<String> {
         Lack::Partition => Some(partitions(attempt, part_of("gpu")?)),
         Lack::PartitionSize => {
             let mut sizes: Vec<String> =
-                row.partitions.iter().flatten().map(|entry| entry.size.to_string()).collect();
+                row.partitions().into_iter().flatten().map(|entry| entry.size.to_string()).collect();
             sizes.dedup();
             Some(format!(
                 "{} GPUs are requested, and there are partitions of {}",
@@ -334,7 +334,7 @@ fn switch_of(attempt: &Attempt<'_>, at: u16) -> String {
 
 /// Returns what the entries of the partition table lack.
 fn partitions(attempt: &Attempt<'_>, part: &Part) -> String {
-    let of_size = || attempt.row.partitions.iter().flatten().filter(|entry| entry.size == part.count);
+    let of_size = || attempt.row.partitions().into_iter().flatten().filter(|entry| entry.size == part.count);
     let least = of_size().map(|entry| entry.score).min();
     let spec = attempt.request.hints.partition;
     let (mut total, mut worse, mut slow, mut missing, mut busy) = (0, 0, 0, 0, 0);

@@ -226,6 +226,12 @@ impl Reserve for DeviceShare {
         !matches!(Request::of(spec), Ok(None))
     }
 
+    fn prefetch(&self, view: View<'_>, node: NodeIdx) {
+        if let Some(devices) = view.state::<NodeDevices>() {
+            devices.prefetch(node);
+        }
+    }
+
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         self.choose(view, &pod.spec, node, None)
     }

@@ -23,25 +23,16 @@ use super::row::{Glance, NodeFacts, Pair, PodOnCards, Row};
 pub(super) struct NodeDevices {
     /// By name.
     devices: CowMap<Name, Arc<Device>>,
-    nodes: Pages<OfNode>,
+    nodes: Pages<Row>,
     /// By node. An order to bind a pod takes the Device from here, as a user of a page of them: the Device itself lies far away.
     reports: Pages<Option<Arc<Device>>>,
-}
-
-/// What is known of a node: its row, and of that what is asked most. Together they are a line of the processor's cache.
-#[derive(Clone, Default)]
-struct OfNode {
-    row: Option<Arc<Row>>,
-    glance: Glance,
 }
 
 impl NodeDevices {
     /// Returns the row of a node that has a Device; `None` for others, whose resources are ordinary ones.
     #[inline]
     pub(super) fn row(&self, node: NodeIdx) -> Option<&Row> {
-        // The row itself lies far away.
-        let of = self.nodes.get(node.index()).filter(|of| of.glance.has_device)?;
-        of.row.as_deref()
+        self.nodes.get(node.index()).filter(|row| row.glance().has_device)
     }
 
     /// Returns the same by what a plugin may see.
@@ -50,16 +41,23 @@ impl NodeDevices {
         view.state::<Self>()?.row(node)
     }
 
+    /// Has the processor fetch the row of a node.
+    pub(super) fn prefetch(&self, node: NodeIdx) {
+        if let Some(row) = self.nodes.get(node.index()) {
+            row.prefetch();
+        }
+    }
+
     /// Returns what of a node that has a Device is asked most.
     #[inline]
     pub(super) fn glance(&self, node: NodeIdx) -> Option<&Glance> {
-        self.nodes.get(node.index()).map(|of| &of.glance).filter(|glance| glance.has_device)
+        self.row(node).map(Row::glance)
     }
 
     /// Returns the index of the first node of which a glance does not tell that a plain request fits.
     pub(super) fn first_uncertain(&self, plain: Plain, nodes: &[NodeIdx]) -> Option<usize> {
         // A node without a Device has nothing left, so that it needs no look of its own.
-        let fits = |node: &NodeIdx| self.nodes.get(node.index()).is_some_and(|of| of.glance.fits(plain));
+        let fits = |node: &NodeIdx| self.nodes.get(node.index()).is_some_and(|row| row.glance().fits(plain));
         nodes.iter().position(|node| !fits(node))
     }
 
@@ -75,16 +73,16 @@ impl NodeDevices {
         let strategy =
             if IS_LEAST { ScoringStrategy::LeastAllocated } else { ScoringStrategy::MostAllocated };
         for (at, (node, score)) in nodes.iter().zip(out).enumerate() {
-            let of = self.nodes.get(node.index());
-            let Some(of_glance) = of.and_then(|of| of.glance.score_pair(pair, strategy)) else { return at };
-            *score = of_glance;
+            let row = self.nodes.get(node.index());
+            let Some(known) = row.and_then(|row| row.glance().score_pair(pair, strategy)) else { return at };
+            *score = known;
         }
         nodes.len()
     }
 
     /// Returns what is known of a node, with or without a Device.
     pub(super) fn known(&self, node: NodeIdx) -> Option<&Row> {
-        self.nodes.get(node.index())?.row.as_deref()
+        self.nodes.get(node.index()).filter(|row| !row.is_empty())
     }
 
     /// Returns the Device of a node that had one, or has.
@@ -98,27 +96,21 @@ impl NodeDevices {
     }
 
     /// Changes what a row is made of, and makes it anew.
-    fn remake(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
+    fn remake(&mut self, node: NodeIdx, facts: Option<NodeFacts>, device: Option<Arc<Device>>) {
+        self.reports.set(node.index(), device.clone());
         self.change(node, |row| {
-            change(row);
+            row.describe(device, facts);
             row.rebuild();
         });
-        let device = self.known(node).and_then(|row| row.device.clone());
-        self.reports.set(node.index(), device);
     }
 
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
         if node.index() >= self.nodes.len() {
             self.nodes.grow(node.index() + 1);
         }
-        let of = &mut self.nodes[node.index()];
-        let row = Arc::make_mut(of.row.get_or_insert_default());
+        let row = &mut self.nodes[node.index()];
         change(row);
         row.note_left();
-        of.glance = row.glance();
-        if row.is_empty() {
-            of.row = None;
-        }
     }
 }
 
@@ -150,7 +142,7 @@ impl DerivedState for NodeDevices {
             return Touched::Nothing;
         }
         let device = new.and_then(|new| self.devices.get(&new.name).cloned());
-        self.remake(node, |row| (row.node, row.device) = (now, device));
+        self.remake(node, now, device);
         Touched::Nothing
     }
 
@@ -170,10 +162,12 @@ impl DerivedState for NodeDevices {
             None => drop(self.devices.remove(&object.name)),
         }
         let node = cx.find_node(&object.name);
-        let node = node.filter(|node| self.known(*node).is_some_and(|row| row.node.is_some()));
-        if let Some(node) = node {
-            self.remake(node, |row| row.device = device);
-        }
+        let facts = |node: NodeIdx| self.known(node)?.node().cloned();
+        let known = node.and_then(|node| Some((node, facts(node)?)));
+        let node = known.map(|(node, facts)| {
+            self.remake(node, Some(facts), device);
+            node
+        });
         match node {
             // Whether invalid requests are refused depends on whether there is any Device.
             _ if was_idle != self.is_idle() => Touched::All,

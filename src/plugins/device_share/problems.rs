@@ -16,7 +16,7 @@ const MAX_NAMED: usize = 5;
 /// Returns what is wrong on a node: with its Device first, then with its pods.
 pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DeviceProblem> {
     let node_name = || view.name(node).to_string();
-    let device = row.device.iter().flat_map(|device| &device.problems).map(|error| DeviceProblem {
+    let device = row.device().into_iter().flat_map(|device| &device.problems).map(|error| DeviceProblem {
         node_name: node_name(),
         pod: None,
         field: error.field.clone(),
@@ -53,7 +53,7 @@ pub(super) fn unknown_pods(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<Stri
     let is_unknown = |(id, record): &(PodId, &PodRecord)| {
         let has = row.pods.iter().any(|pod| pod.id == *id);
         !has && record.stage == Stage::Bound
-            && row.device.is_some()
+            && row.device().is_some()
             && !matches!(Request::of(&record.pod.spec), Ok(None))
     };
     let mut all: Vec<String> =

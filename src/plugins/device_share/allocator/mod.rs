@@ -126,7 +126,7 @@ pub(super) fn fits(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<()
 /// Chooses the devices for any request.
 fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
     let request = attempt.request;
-    let of_node = attempt.row.node.as_ref().and_then(|node| node.isolation.as_ref());
+    let of_node = attempt.row.node().and_then(|node| node.isolation.as_ref());
     if request.isolation.as_ref().is_some_and(|wanted| of_node != Some(wanted)) {
         return Err(Lack::Isolation);
     }
@@ -337,8 +337,8 @@ impl Attempt<'_> {
 
     /// Chooses an entry of the partition table; `None` when there is none to keep.
     fn choose_partition(&self, part: &Part, candidates: &CardList) -> Result<Option<Choices>, Lack> {
-        let must = self.row.honors_partitions || self.request.hints.partition.is_some();
-        let Some(table) = &self.row.partitions else {
+        let must = self.row.honors_partitions() || self.request.hints.partition.is_some();
+        let Some(table) = self.row.partitions() else {
             return if must { Err(Lack::PartitionTable) } else { Ok(None) };
         };
         let cards = partition::choose(self, part, candidates, table);

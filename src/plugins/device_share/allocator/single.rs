@@ -13,7 +13,7 @@ use super::{Attempt, Lack, ScoringStrategy as Strategy, name};
 
 /// Returns whether a request for a single GPU of a node asks for no more than that: for no entry of its partition table.
 pub(super) fn is_asked(row: &Row, part: &Part) -> bool {
-    row.has_numbers && (part.is_shared || row.partitions.is_none() && !row.honors_partitions)
+    row.has_numbers && (part.is_shared || !row.has_partitions())
 }
 
 /// Returns whether a GPU can be had, or what the node lacks.
@@ -31,24 +31,20 @@ struct Best {
 
 /// Chooses a GPU.
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
-    let (row, spots) = (attempt.row, attempt.row.spots());
+    let (row, gpus) = (attempt.row, attempt.row.gpu_numbers());
     if let Some(chosen) = choose_plainly(attempt) {
         return chosen.ok_or_else(|| lack(row));
     }
-    let own;
-    let turns = match row.turns().filter(|_| !attempt.terms.is_empty) {
-        Some(turns) => turns,
-        None => {
-            let counts = |at: usize| spots[at].is_healthy || attempt.is_used(attempt.card(at as u16));
-            own = turns(spots, row.has_gpu_topology && !attempt.terms.is_empty, counts);
-            &own[..]
-        }
-    };
+    let own = (!row.has_turns() || attempt.terms.is_empty).then(|| {
+        let counts = |at: usize| gpus[at].is_healthy || attempt.is_used(attempt.card(at as u16));
+        turns(gpus, row.has_gpu_topology && !attempt.terms.is_empty, counts)
+    });
+    let turn = |at: u16| own.as_ref().map_or(gpus[usize::from(at)].turn, |own| own[usize::from(at)]);
     let score = scores(attempt, part);
-    let switch = |at: u16| if row.has_gpu_topology { spots[usize::from(at)].switch } else { 0 };
+    let switch = |at: u16| if row.has_gpu_topology { gpus[usize::from(at)].switch } else { 0 };
     let mut best: Option<Best> = None;
     _ = each_able(attempt, part, |at| {
-        let turn = turns[usize::from(at)];
+        let turn = turn(at);
         match &mut best {
             Some(known) if known.turn < turn => {}
             Some(known) if known.turn == turn => {
@@ -71,7 +67,8 @@ pub(super) fn choose_plainly(attempt: &Attempt<'_>) -> Option<Option<u16>> {
         return None;
     }
     let plain = request.plain()?;
-    let ranked = Plainly { row, percent: plain.percent, left: row.left_for(plain)?, turns: row.turns()? };
+    let ranked =
+        Plainly { row, percent: plain.percent, left: row.left_for(plain).filter(|_| row.has_turns())? };
     let scores = row.loads()?.by_pair(request.weighed()?.pair()?)?;
     Some(match terms.scoring.strategy {
         Strategy::LeastAllocated => ranked.best(&scores, Strategy::LeastAllocated),
@@ -84,26 +81,22 @@ struct Plainly<'a> {
     row: &'a Row,
     percent: u8,
     left: &'a [u8],
-    turns: &'a [u8],
 }
 
 impl Plainly<'_> {
     /// Returns the best GPU, by turn, score and switch; of equal ones the first.
     #[inline(always)]
     fn best(&self, scores: &ByPair<'_>, strategy: Strategy) -> Option<u16> {
-        let (left, turns, spots) = (self.left, self.turns, self.row.spots());
-        let n = left.len().min(turns.len()).min(spots.len());
         let has_switches = i64::from(self.row.has_gpu_topology);
         // The turn and what is greatest of the GPU that is best so far.
         let (mut best, mut first, mut greatest) = (None, u8::MAX, i64::MIN);
-        for at in 0..n {
-            let turn = turns[at];
-            if left[at] < self.percent || turn > first {
+        for (at, (gpu, left)) in self.row.gpu_numbers().iter().zip(self.left).enumerate() {
+            if *left < self.percent || gpu.turn > first {
                 continue;
             }
-            let own = (scores.score(at, strategy) << 8) - has_switches * i64::from(spots[at].switch);
-            if turn < first || own > greatest {
-                (best, first, greatest) = (Some(at as u16), turn, own);
+            let own = (scores.score(at, gpu, strategy) << 8) - has_switches * i64::from(gpu.switch);
+            if gpu.turn < first || own > greatest {
+                (best, first, greatest) = (Some(at as u16), gpu.turn, own);
             }
         }
         best
@@ -117,7 +110,7 @@ fn scores(attempt: &Attempt<'_>, part: &Part) -> impl Fn(u16) -> i64 {
     let loads = attempt.row.loads().filter(|_| is_by_amounts);
     let known = loads.zip(attempt.request.weighed());
     move |at| match known {
-        Some((loads, weighed)) => loads.get(usize::from(at)).score(scoring, weighed, loads.has_all()),
+        Some((loads, weighed)) => loads.get(usize::from(at)).score(scoring, weighed, loads.have_all()),
         None => attempt.score(part, attempt.card(at)),
     }
 }
@@ -135,7 +128,7 @@ fn each_able(
         let enough = (0..).zip(left).filter(|(_, left)| **left >= plain.percent);
         return enough.map(|(at, _)| at).filter(|at| is_aligned(*at)).try_for_each(each);
     }
-    let has_enough = |at: u16| row.spots()[usize::from(at)].is_healthy && attempt.fits(part, at);
+    let has_enough = |at: u16| row.gpu_numbers()[usize::from(at)].is_healthy && attempt.fits(part, at);
     (0..row.gpus().len() as u16).filter(|at| has_enough(*at) && is_aligned(*at)).try_for_each(&mut each)
 }
 

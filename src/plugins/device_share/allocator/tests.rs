@@ -111,10 +111,8 @@ fn short_ways_decide_as_the_allocator_does() {
         let devices = view.state::<NodeDevices>().expect("a state");
         let row = devices.row(at).expect("a row");
         let known = devices.glance(at).expect("a glance");
-        assert_eq!(*known, row.glance(), "round {round}: {row:?}");
         let mut fresh = row.clone();
         fresh.rebuild();
-        fresh.partitions.clone_from(&row.partitions);
         fresh.note_left();
         assert_eq!(format!("{row:?}"), format!("{fresh:?}"), "round {round}");
         let mut sums = Sums::default();

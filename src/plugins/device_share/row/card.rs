@@ -88,7 +88,7 @@ pub(super) fn switches(device: &Device) -> Vec<(i64, Name)> {
 }
 
 /// What pods have of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Taken {
     pub(in super::super) used: Amounts,
     /// Number of allocations on the card.

@@ -1,14 +1,18 @@
 //! The main amounts of the GPUs of a node beside each other, and of all: where a request is for nothing but these, they are all that
 //! says which of the GPUs scores best. A node's are a few lines of memory, where cards are many.
 
+use std::sync::Arc;
+
 use pellucid_plugin_helper::scored::{EXACT, quotient};
 use smallvec::SmallVec;
 
 use super::super::allocator::{Scoring, ScoringStrategy};
 use super::super::amounts::{Amounts, CORE, MEMORY, RATIO, Resource};
+use super::gpu::Gpu;
+use super::{Card, Row, Taken};
 
 /// What most GPUs have, in the order of [`Load`]. They are the first of all resources.
-const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
+pub(super) const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
 
 /// A place of [`MAIN`]. It needs no check, since there is no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,12 @@ fn exact(amounts: &Amounts) -> Option<[f64; 3]> {
 }
 
 impl Load {
+    /// Returns the memory, in bytes.
+    #[inline]
+    pub(super) fn memory(&self) -> i64 {
+        self.total[1] as i64
+    }
+
     /// Returns whether there is some of all three.
     pub(super) fn has_all(&self) -> bool {
         self.total.iter().all(|total| *total > 0.0)
@@ -90,107 +100,126 @@ impl Load {
     }
 }
 
-/// The main amounts of all GPUs of a node, where they have nothing else and nothing else of them is used, and their sum.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Loads {
-    /// Of each GPU; one for all where they are equal.
-    totals: SmallVec<[[f64; 3]; 1]>,
-    used: SmallVec<[[f64; 3]; 8]>,
-    /// Which amounts are named among what is used.
-    named: SmallVec<[u8; 8]>,
-    /// What is used of no GPU counts for more than it has.
-    sum: Load,
-    /// Whether every GPU has some of all three.
-    has_all: bool,
+/// The main amounts of all GPUs of a node, where they have nothing else and nothing else of them is used.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Loads<'a> {
+    /// Of each GPU, or one for all.
+    totals: &'a [[f64; 3]],
+    gpus: &'a [Gpu],
+    have_all: bool,
 }
 
-impl Loads {
-    /// Makes them of what the GPUs have and of what is used of each; `None` where that is not all, or too large.
-    pub(super) fn of<'a>(totals: impl Iterator<Item = &'a Amounts>, used: &[Amounts]) -> Option<Self> {
-        let totals: SmallVec<[[f64; 3]; 8]> = totals.map(exact).collect::<Option<_>>()?;
-        let (mut sum, mut has_all) = (Load::default(), true);
-        let mut made: SmallVec<[[f64; 3]; 8]> = SmallVec::new();
-        let mut named: SmallVec<[u8; 8]> = SmallVec::new();
-        for (total, used) in totals.iter().zip(used) {
-            let load = Load { total: *total, used: exact(used)? };
-            sum.add(&load);
-            has_all &= load.has_all();
-            made.push(load.used);
-            named.push(used.named());
-        }
-        let n = if totals.windows(2).all(|pair| pair[0] == pair[1]) { 1 } else { totals.len() };
-        Some(Self { totals: totals.into_iter().take(n).collect(), used: made, named, sum, has_all })
-    }
-
+impl<'a> Loads<'a> {
+    /// Returns 0 where all GPUs have the first totals, 1 where each has its own.
     #[inline]
-    fn total(&self, at: usize) -> [f64; 3] {
-        self.totals[if self.totals.len() == 1 { 0 } else { at }]
+    fn own(&self) -> usize {
+        usize::from(self.totals.len() > 1)
     }
 
     /// Returns the amounts of a GPU.
     #[inline]
     pub(in super::super) fn get(&self, at: usize) -> Load {
-        Load { total: self.total(at), used: self.used[at] }
+        Load { total: self.totals[at * self.own()], used: self.gpus[at].used }
     }
 
     /// Returns what scores the GPUs by two amounts; `None` where one lacks a resource.
     #[inline(always)]
-    pub(in super::super) fn by_pair(&self, pair: Pair) -> Option<ByPair<'_>> {
-        let (totals, used) = (&self.totals[..], &self.used[..]);
-        self.has_all.then_some(ByPair { totals, used, own: usize::from(totals.len() > 1), pair })
+    pub(in super::super) fn by_pair(&self, pair: Pair) -> Option<ByPair<'a>> {
+        self.have_all.then_some(ByPair { totals: self.totals, own: self.own(), pair })
     }
 
     /// Returns whether every GPU has some of all three.
     #[inline]
-    pub(in super::super) fn has_all(&self) -> bool {
-        self.has_all
+    pub(in super::super) fn have_all(&self) -> bool {
+        self.have_all
+    }
+}
+
+impl Row {
+    /// Returns the main amounts of the GPUs, if these are all that they have.
+    #[inline]
+    pub(in super::super) fn loads(&self) -> Option<Loads<'_>> {
+        let Self { totals, gpus, have_all, .. } = self;
+        self.has_loads.then_some(Loads { totals, gpus, have_all: *have_all })
     }
 
-    /// Returns the memory of a GPU, in bytes.
+    /// Returns the main amounts of a GPU, of which these are all.
     #[inline]
-    pub(super) fn memory(&self, at: usize) -> i64 {
-        self.total(at)[1] as i64
+    pub(super) fn load(&self, at: usize) -> Load {
+        Load { total: self.totals[if self.totals.len() == 1 { 0 } else { at }], used: self.gpus[at].used }
     }
 
-    /// Returns what is used of a GPU.
-    #[inline]
-    pub(super) fn used(&self, at: usize) -> Amounts {
-        Amounts::first(self.named[at], self.used[at].map(|amount| amount as i64))
+    /// Takes the main amounts of the GPUs from the inventory, if these are all and not too large.
+    pub(super) fn note_loads(&mut self) {
+        let inventory = Arc::make_mut(&mut self.inventory);
+        let cards = inventory.cards.iter().zip(&inventory.taken).take(self.gpus.len());
+        let main = |(card, taken): (&Card, &Taken)| Some((exact(&card.total)?, exact(&taken.used)?));
+        let loads: Option<SmallVec<[([f64; 3], [f64; 3]); 8]>> = cards.map(main).collect();
+        self.has_loads = loads.is_some();
+        let loads = loads.unwrap_or_default();
+        // One lies in the row, more lie far away.
+        let n = if loads.windows(2).all(|pair| pair[0].0 == pair[1].0) { 1 } else { loads.len() };
+        self.totals = loads.iter().take(n).map(|(total, _)| *total).collect();
+        let (mut sums, mut have_all) = (Load::default(), true);
+        for ((total, used), (gpu, taken)) in
+            loads.into_iter().zip(self.gpus.iter_mut().zip(&mut inventory.taken))
+        {
+            let load = Load { total, used };
+            (gpu.used, gpu.named) = (used, taken.used.named());
+            taken.used = Amounts::default();
+            sums.add(&load);
+            have_all &= load.has_all();
+        }
+        self.have_all = self.has_loads && have_all;
+        let is_summed = self.has_loads && sums.total.iter().all(|total| *total < EXACT as f64);
+        self.glance.is_summed = is_summed;
+        self.glance.has_all = is_summed && sums.has_all();
+        self.glance.sums = if is_summed { sums } else { Load::default() };
+    }
+
+    /// Gives what is used of the GPUs back to the inventory.
+    pub(super) fn forget_loads(&mut self) {
+        if !std::mem::take(&mut self.has_loads) {
+            return;
+        }
+        let inventory = Arc::make_mut(&mut self.inventory);
+        for (gpu, taken) in self.gpus.iter_mut().zip(&mut inventory.taken) {
+            taken.used = gpu.used();
+            (gpu.used, gpu.named) = ([0.0; 3], 0);
+        }
     }
 
     /// Sets what is used of a GPU. Returns its amounts before and after; `None` for amounts that these cannot be.
-    pub(super) fn set_used(&mut self, at: usize, used: &Amounts) -> Option<(Load, Load)> {
-        Some(self.change(at, exact(used)?, used.named()))
+    pub(super) fn set_load(&mut self, at: usize, used: &Amounts) -> Option<(Load, Load)> {
+        let main = exact(used).filter(|_| self.has_loads)?;
+        Some(self.change_load(at, main, used.named()))
     }
 
     /// Adds to what is used of a GPU, and does the same.
     #[inline]
-    pub(super) fn add_used(&mut self, at: usize, more: &Amounts) -> Option<(Load, Load)> {
-        let (more_used, own) = (exact(more)?, self.used[at]);
-        let used = std::array::from_fn(|slot| own[slot] + more_used[slot]);
-        let is_exact = used.iter().all(|used| *used < EXACT as f64);
-        is_exact.then(|| self.change(at, used, self.named[at] | more.named()))
+    pub(super) fn add_load(&mut self, at: usize, more: &Amounts) -> Option<(Load, Load)> {
+        let (main, gpu) = (exact(more).filter(|_| self.has_loads)?, &self.gpus[at]);
+        let used: [f64; 3] = std::array::from_fn(|slot| gpu.used[slot] + main[slot]);
+        let (is_exact, named) = (used.iter().all(|used| *used < EXACT as f64), gpu.named | more.named());
+        is_exact.then(|| self.change_load(at, used, named))
     }
 
     #[inline(always)]
-    fn change(&mut self, at: usize, used: [f64; 3], named: u8) -> (Load, Load) {
-        let was = self.get(at);
+    fn change_load(&mut self, at: usize, used: [f64; 3], named: u8) -> (Load, Load) {
+        let was = self.load(at);
         let now = Load { used, ..was };
-        (self.used[at], self.named[at]) = (used, named);
-        self.sum.exchange(&was, &now);
+        let gpu = &mut self.gpus[at];
+        (gpu.used, gpu.named) = (used, named);
+        if self.glance.is_summed {
+            self.glance.sums.exchange(&was, &now);
+        }
         (was, now)
-    }
-
-    /// Returns the sum; `None` where it is not exact.
-    pub(super) fn sum(&self) -> Option<Load> {
-        self.sum.total.iter().all(|total| *total < EXACT as f64).then_some(self.sum)
     }
 }
 
 /// Scores the GPUs of a node by two amounts.
 pub(in super::super) struct ByPair<'a> {
     totals: &'a [[f64; 3]],
-    used: &'a [[f64; 3]],
     /// 0 where all GPUs have the first totals, 1 where each has its own.
     own: usize,
     pair: Pair,
@@ -199,8 +228,8 @@ pub(in super::super) struct ByPair<'a> {
 impl ByPair<'_> {
     /// Scores a GPU. A strategy that is a constant costs nothing.
     #[inline(always)]
-    pub(in super::super) fn score(&self, at: usize, strategy: ScoringStrategy) -> i64 {
-        let load = Load { total: self.totals[at * self.own], used: self.used[at] };
+    pub(in super::super) fn score(&self, at: usize, gpu: &Gpu, strategy: ScoringStrategy) -> i64 {
+        let load = Load { total: self.totals[at * self.own], used: gpu.used };
         self.pair.score(&load, strategy)
     }
 }
