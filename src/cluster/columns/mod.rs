@@ -307,9 +307,9 @@ impl Columns {
         let (page, at) = (&self.pages[node.index() / PAGE], node.index() % PAGE);
         let n_scalars = if requests.list.scalars.is_empty() { 0 } else { PREFETCHED };
         let columns = page.fixed.iter().chain(page.scalars.iter().take(n_scalars));
-        columns.for_each(|column| prefetch_index(&column.requested, at));
-        prefetch_index(&page.non_zero_cpu, at);
-        prefetch_index(&page.non_zero_memory, at);
+        columns.for_each(|column| prefetch_index(&column.requested[..], at));
+        prefetch_index(&page.non_zero_cpu[..], at);
+        prefetch_index(&page.non_zero_memory[..], at);
     }
 
     /// Adds (`sign` 1) or subtracts (`sign` -1) a pod's requests.

@@ -153,21 +153,20 @@ impl Row {
     pub(super) fn note_loads(&mut self) {
         let inventory = Arc::make_mut(&mut self.inventory);
         let cards = inventory.cards.iter().zip(&inventory.taken).take(self.gpus.len());
-        let main = |(card, taken): (&Card, &Taken)| Some((exact(&card.total)?, exact(&taken.used)?));
-        let loads: Option<SmallVec<[([f64; 3], [f64; 3]); 8]>> = cards.map(main).collect();
+        let load = |(card, taken): (&Card, &Taken)| {
+            Some(Load { total: exact(&card.total)?, used: exact(&taken.used)? })
+        };
+        let loads: Option<SmallVec<[Load; 8]>> = cards.map(load).collect();
         self.has_loads = loads.is_some();
         let loads = loads.unwrap_or_default();
         // One lies in the row, more lie far away.
-        let n = if loads.windows(2).all(|pair| pair[0].0 == pair[1].0) { 1 } else { loads.len() };
-        self.totals = loads.iter().take(n).map(|(total, _)| *total).collect();
+        let n = if loads.windows(2).all(|pair| pair[0].total == pair[1].total) { 1 } else { loads.len() };
+        self.totals = loads.iter().take(n).map(|load| load.total).collect();
         let (mut sums, mut have_all) = (Load::default(), true);
-        for ((total, used), (gpu, taken)) in
-            loads.into_iter().zip(self.gpus.iter_mut().zip(&mut inventory.taken))
-        {
-            let load = Load { total, used };
-            (gpu.used, gpu.named) = (used, taken.used.named());
+        for (load, (gpu, taken)) in loads.iter().zip(self.gpus.iter_mut().zip(&mut inventory.taken)) {
+            (gpu.used, gpu.named) = (load.used, taken.used.named());
             taken.used = Amounts::default();
-            sums.add(&load);
+            sums.add(load);
             have_all &= load.has_all();
         }
         self.have_all = self.has_loads && have_all;
