@@ -42,8 +42,8 @@ pub trait Reserve: Send + Sync {
     fn may_hold(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
         true
     }
-    /// Has the processor fetch what Reserve reads of a node, which is chosen and about to get the pod. What lies in memory that was
-    /// not read for long is there by then.
+    /// Has the processor fetch what Reserve reads of a node that was just chosen. A hint alone: Reserve may come without it or not
+    /// follow it, and no answer may depend on it. It helps where an address is known without reading memory.
     #[inline]
     fn prefetch(&self, _view: View<'_>, _node: NodeIdx) {}
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.

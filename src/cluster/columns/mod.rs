@@ -302,7 +302,8 @@ impl Columns {
         Arc::make_mut(&mut self.table).limit(most);
     }
 
-    /// Has the processor fetch what [`take`](Self::take) changes of a node, at most [`PREFETCHED`] scalar columns.
+    /// Has the processor fetch what [`take`](Self::take) changes of a node. For a pod that requests scalar resources these are the first
+    /// [`PREFETCHED`] of their columns, whichever it requests: to find out which would take longer.
     pub(crate) fn prefetch(&self, node: NodeIdx, requests: &PodRequests) {
         let (page, at) = (&self.pages[node.index() / PAGE], node.index() % PAGE);
         let n_scalars = if requests.list.scalars.is_empty() { 0 } else { PREFETCHED };

@@ -1,10 +1,10 @@
 //! The cards of one node as the allocator sees them: a flat array by type and minor, with what is used of each.
 //!
 //! A row is made of a Device and of the allocations of the pods on the node. A card that only an allocation names is part
-//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations. A decision about a part of a
-//! GPU reads and writes what lies in the row itself: the `glance`, which says what is asked of the node, the `gpus` with their `loads`,
-//! and the pods. Everything else is in the `inventory`, far away; `card` is a card of it as the Device describes it, with what pods
-//! have of it.
+//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations. A decision about a part of an
+//! ordinary GPU, which has the main amounts alone, reads and writes what lies in the row itself: the `glance`, which says what is
+//! asked of the node, the `gpus` with their `loads`, and the first pods. Everything else is in the `inventory`, far away; `card` is a
+//! card of it as the Device describes it, with what pods have of it.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ mod loads;
 #[cfg(test)]
 mod tests;
 
+use card::Taken;
 pub(super) use card::{Card, CardInUse};
-use card::{Taken, switches};
 pub(super) use glance::{Glance, Sums};
 use gpu::Gpu;
 pub(super) use gpu::turns;
@@ -54,8 +54,8 @@ impl PodOnCards {
     }
 }
 
-/// The cards of a node. Rows lie beside each other, each on lines of the processor's cache of its own, and the first line is what is
-/// asked about many nodes.
+/// The cards of a node. Rows lie beside each other in pages, each on cache lines of its own; the first line is what is asked about
+/// many nodes.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Row {
@@ -70,14 +70,14 @@ pub(super) struct Row {
     short_of_memory: u16,
     /// Number of GPUs that take whole requests when no pod is on them.
     whole: u16,
-    /// Whether all of this holds for the cards as they are, and can be kept in step with the allocations.
+    /// Whether `left`, the loads, the turns and the glance are those of the cards as they are, and can be kept in step with them.
     is_noted: bool,
     /// Whether the main amounts are all that the GPUs have, and all that is used of them.
     has_loads: bool,
     /// Whether every GPU has some of all main amounts.
-    have_all: bool,
+    each_has_all: bool,
     /// Whether the turns of the GPUs are known without the pod.
-    has_turns: bool,
+    are_turns_known: bool,
     /// Whether the GPUs are those of the Device, and stand at their minors.
     is_in_order: bool,
     /// Whether the places of all GPUs are known.
@@ -100,7 +100,7 @@ impl Row {
 
     /// Returns whether nothing is known of the node's devices.
     pub(super) fn is_empty(&self) -> bool {
-        self.device().is_none() && self.node().is_none() && self.pods.is_empty()
+        self.pods.is_empty() && self.device().is_none() && self.node().is_none()
     }
 
     /// Returns the node's Device; `None` while it has none, or no Node object.
@@ -137,19 +137,14 @@ impl Row {
 
     /// Computes everything anew from the Device, the Node and the allocations.
     pub(super) fn rebuild(&mut self) {
-        self.forget_left();
-        let inventory = Arc::make_mut(&mut self.inventory);
-        let device = inventory.device.clone();
-        let switches = device.as_deref().map(switches).unwrap_or_default();
-        let infos = device.iter().flat_map(|device| device.devices.iter().enumerate());
-        inventory.cards = infos.map(|(at, info)| Card::of(at, info, &switches)).collect();
-        inventory.n_known = inventory.cards.len();
-        inventory.taken = vec![Taken::default(); inventory.n_known];
-        inventory.functions.clear();
+        (self.has_loads, self.is_noted) = (false, false);
+        let (device, node) = (self.device().cloned(), self.node().cloned());
+        self.glance.has_device = device.is_some();
+        let inventory = Arc::new(Inventory::of(device, node));
         let gpus = &inventory.cards[..inventory.n_gpus()];
         self.gpus = gpus.iter().map(Gpu::of).collect();
         self.has_numbers = gpus.iter().all(Card::is_told_apart);
-        self.glance.has_device = device.is_some();
+        self.inventory = inventory;
         self.has_unknown = false;
         self.note_cards();
         for pod in std::mem::take(&mut self.pods) {
@@ -170,7 +165,7 @@ impl Row {
 
     /// Returns what most decisions ask of each GPU.
     #[inline]
-    pub(super) fn gpu_numbers(&self) -> &[Gpu] {
+    pub(super) fn gpus_in_row(&self) -> &[Gpu] {
         &self.gpus
     }
 

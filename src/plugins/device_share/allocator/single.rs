@@ -31,7 +31,7 @@ struct Best {
 
 /// Chooses a GPU.
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
-    let (row, gpus) = (attempt.row, attempt.row.gpu_numbers());
+    let (row, gpus) = (attempt.row, attempt.row.gpus_in_row());
     if let Some(chosen) = choose_plainly(attempt) {
         return chosen.ok_or_else(|| lack(row));
     }
@@ -90,7 +90,7 @@ impl Plainly<'_> {
         let has_switches = i64::from(self.row.has_gpu_topology);
         // The turn and what is greatest of the GPU that is best so far.
         let (mut best, mut first, mut greatest) = (None, u8::MAX, i64::MIN);
-        for (at, (gpu, left)) in self.row.gpu_numbers().iter().zip(self.left).enumerate() {
+        for (at, (gpu, left)) in self.row.gpus_in_row().iter().zip(self.left).enumerate() {
             if *left < self.percent || gpu.turn > first {
                 continue;
             }
@@ -110,7 +110,7 @@ fn scores(attempt: &Attempt<'_>, part: &Part) -> impl Fn(u16) -> i64 {
     let loads = attempt.row.loads().filter(|_| is_by_amounts);
     let known = loads.zip(attempt.request.weighed());
     move |at| match known {
-        Some((loads, weighed)) => loads.get(usize::from(at)).score(scoring, weighed, loads.have_all()),
+        Some((loads, weighed)) => loads.get(usize::from(at)).score(scoring, weighed, loads.each_has_all()),
         None => attempt.score(part, attempt.card(at)),
     }
 }
@@ -128,7 +128,7 @@ fn each_able(
         let enough = (0..).zip(left).filter(|(_, left)| **left >= plain.percent);
         return enough.map(|(at, _)| at).filter(|at| is_aligned(*at)).try_for_each(each);
     }
-    let has_enough = |at: u16| row.gpu_numbers()[usize::from(at)].is_healthy && attempt.fits(part, at);
+    let has_enough = |at: u16| row.gpus_in_row()[usize::from(at)].is_healthy && attempt.fits(part, at);
     (0..row.gpus().len() as u16).filter(|at| has_enough(*at) && is_aligned(*at)).try_for_each(&mut each)
 }
 

@@ -53,13 +53,17 @@ fn device(random: &mut Random) -> Value {
     device
 }
 
-/// Adds pods, some on cards that are not known or not healthy, some with more than there is. Some end again.
+/// Adds pods, some on cards that are not known or not healthy, some with more than there is or with what GPUs do not have. Some end
+/// again.
 fn add_pods(random: &mut Random, cluster: &mut TestCluster) {
     for n in 0..random.below(9) {
         let (minor, percent) = (random.below(9), random.below(70));
         let memory = if random.is(4) { random.below(20) as i64 * GI } else { percent as i64 * 16 * GI / 100 };
-        let text = json!({"gpu": [{"minor": minor, "resources": {"koordinator.sh/gpu-core": percent.to_string(),
+        let mut text = json!({"gpu": [{"minor": minor, "resources": {"koordinator.sh/gpu-core": percent.to_string(),
             "koordinator.sh/gpu-memory-ratio": percent.to_string(), "koordinator.sh/gpu-memory": memory.to_string()}}]});
+        if random.is(12) {
+            text["gpu"][0]["resources"]["huawei.com/npu-core"] = "1".into();
+        }
         bound(cluster, &format!("p{n}"), "a", &text.to_string());
         if random.is(4) {
             let key = PodKey::new("d", &format!("p{}", random.below(n + 1)));
@@ -107,6 +111,9 @@ fn short_ways_decide_as_the_allocator_does() {
         let mut cluster = TestCluster::with(std::slice::from_ref(&plugin), [node("a"), node("b")]);
         report(&mut cluster, "a", &device(&mut random), "1");
         add_pods(&mut random, &mut cluster);
+        if random.is(6) {
+            report(&mut cluster, "a", &device(&mut random), "2");
+        }
         let (view, at) = (cluster.view(), cluster.idx("a"));
         let devices = view.state::<NodeDevices>().expect("a state");
         let row = devices.row(at).expect("a row");

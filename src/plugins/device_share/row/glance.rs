@@ -31,7 +31,7 @@ impl Sums {
     }
 }
 
-/// What of a node is asked most. Filter and Score walk over these, and look at rows only where they do not tell.
+/// What of a node is asked most. Filter and Score walk over these, and look at the rest of a row only where they do not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Glance {
     /// Whether the node has a Device.
@@ -82,10 +82,10 @@ impl Row {
         sums
     }
 
-    /// Returns whether the turns of the GPUs are known: whether none in use is unhealthy.
+    /// Returns whether the turns of the GPUs are known: whether they are told apart by number, and none in use is unhealthy.
     #[inline]
     pub(in super::super) fn has_turns(&self) -> bool {
-        self.is_noted && self.has_turns
+        self.is_noted && self.are_turns_known
     }
 
     /// Counts an allocation on a GPU, or one less.
@@ -97,7 +97,7 @@ impl Row {
         if !self.is_noted || was_used == (own.pods > 0) {
             return;
         }
-        if !begins || !own.is_healthy || !self.has_turns {
+        if !begins || !own.is_healthy || !self.are_turns_known {
             return self.note_turns();
         }
         // A turn of 0 says that the switch and the NUMA node are in use already.
@@ -110,8 +110,9 @@ impl Row {
 
     /// Finds out the turns anew.
     fn note_turns(&mut self) {
-        self.has_turns = self.has_numbers && self.gpus.iter().all(|gpu| gpu.is_healthy || gpu.pods == 0);
-        let found = match self.has_turns {
+        self.are_turns_known =
+            self.has_numbers && self.gpus.iter().all(|gpu| gpu.is_healthy || gpu.pods == 0);
+        let found = match self.are_turns_known {
             true => turns(&self.gpus, self.has_gpu_topology, |_| true),
             false => smallvec![0; self.gpus.len()],
         };

@@ -1,5 +1,5 @@
-//! What a node has, as its Device and its Node object say it, and what is used of cards other than GPUs. Decisions about a part of a
-//! GPU need none of it, so it lies apart from the row.
+//! What a node has, as its Device and its Node object say it, and what is used of its cards as far as the row does not know it.
+//! Decisions about a part of an ordinary GPU need none of it, so it lies apart from the row.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use pellucid_model::Name;
 use super::super::device::{
     Device, DeviceInfo, DeviceType, Partition, PartitionPolicy, PartitionTable, built_in_partitions,
 };
-use super::card::{Card, Taken};
+use super::card::{Card, Taken, switches};
 
 /// Number of GPUs that partitions may name.
 const MAX_GPUS: usize = 64;
@@ -56,7 +56,16 @@ pub(in super::super) struct Inventory {
 }
 
 impl Inventory {
-    /// Returns the position of the first card after the GPUs, which come first.
+    /// Makes it of a Device and of what matters of a Node object, without pods. The partition table must be read.
+    pub(super) fn of(device: Option<Arc<Device>>, node: Option<NodeFacts>) -> Self {
+        let switches = device.as_deref().map(switches).unwrap_or_default();
+        let infos = device.iter().flat_map(|device| device.devices.iter().enumerate());
+        let cards: Vec<Card> = infos.map(|(at, info)| Card::of(at, info, &switches)).collect();
+        let (n_known, taken) = (cards.len(), vec![Taken::default(); cards.len()]);
+        Self { device, node, cards, taken, n_known, ..Self::default() }
+    }
+
+    /// Returns the number of GPUs, which come first.
     pub(super) fn n_gpus(&self) -> usize {
         self.cards.partition_point(|card| card.kind == DeviceType::Gpu)
     }

@@ -106,7 +106,7 @@ pub(in super::super) struct Loads<'a> {
     /// Of each GPU, or one for all.
     totals: &'a [[f64; 3]],
     gpus: &'a [Gpu],
-    have_all: bool,
+    each_has_all: bool,
 }
 
 impl<'a> Loads<'a> {
@@ -125,13 +125,13 @@ impl<'a> Loads<'a> {
     /// Returns what scores the GPUs by two amounts; `None` where one lacks a resource.
     #[inline(always)]
     pub(in super::super) fn by_pair(&self, pair: Pair) -> Option<ByPair<'a>> {
-        self.have_all.then_some(ByPair { totals: self.totals, own: self.own(), pair })
+        self.each_has_all.then_some(ByPair { totals: self.totals, own: self.own(), pair })
     }
 
     /// Returns whether every GPU has some of all three.
     #[inline]
-    pub(in super::super) fn have_all(&self) -> bool {
-        self.have_all
+    pub(in super::super) fn each_has_all(&self) -> bool {
+        self.each_has_all
     }
 }
 
@@ -139,14 +139,14 @@ impl Row {
     /// Returns the main amounts of the GPUs, if these are all that they have.
     #[inline]
     pub(in super::super) fn loads(&self) -> Option<Loads<'_>> {
-        let Self { totals, gpus, have_all, .. } = self;
-        self.has_loads.then_some(Loads { totals, gpus, have_all: *have_all })
+        let Self { totals, gpus, each_has_all, .. } = self;
+        self.has_loads.then_some(Loads { totals, gpus, each_has_all: *each_has_all })
     }
 
     /// Returns the main amounts of a GPU, of which these are all.
     #[inline]
     pub(super) fn load(&self, at: usize) -> Load {
-        Load { total: self.totals[if self.totals.len() == 1 { 0 } else { at }], used: self.gpus[at].used }
+        Loads { totals: &self.totals, gpus: &self.gpus, each_has_all: self.each_has_all }.get(at)
     }
 
     /// Takes the main amounts of the GPUs from the inventory, if these are all and not too large.
@@ -162,14 +162,14 @@ impl Row {
         // One lies in the row, more lie far away.
         let n = if loads.windows(2).all(|pair| pair[0].total == pair[1].total) { 1 } else { loads.len() };
         self.totals = loads.iter().take(n).map(|load| load.total).collect();
-        let (mut sums, mut have_all) = (Load::default(), true);
+        let (mut sums, mut each_has_all) = (Load::default(), true);
         for (load, (gpu, taken)) in loads.iter().zip(self.gpus.iter_mut().zip(&mut inventory.taken)) {
             (gpu.used, gpu.named) = (load.used, taken.used.named());
             taken.used = Amounts::default();
             sums.add(load);
-            have_all &= load.has_all();
+            each_has_all &= load.has_all();
         }
-        self.have_all = self.has_loads && have_all;
+        self.each_has_all = self.has_loads && each_has_all;
         let is_summed = self.has_loads && sums.total.iter().all(|total| *total < EXACT as f64);
         self.glance.is_summed = is_summed;
         self.glance.has_all = is_summed && sums.has_all();

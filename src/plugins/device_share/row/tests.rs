@@ -32,7 +32,7 @@ fn eight_equal_gpus_and_their_first_pods_lie_in_the_row() {
     for n in 0..8 {
         row.add(PodOnCards { id: PodId(n), what: half(i64::from(n)) });
     }
-    assert!(row.has_loads && row.is_noted && row.has_turns);
+    assert!(row.has_loads && row.has_turns());
     assert!(!row.totals.spilled() && !row.left.spilled() && !row.gpus.spilled() && !row.pods.spilled());
     assert!(Arc::ptr_eq(&row.inventory, &inventory), "a share of a GPU changes nothing far away");
     assert_eq!(row.left[..], [50; 8]);
