@@ -233,7 +233,7 @@ pub(super) fn reasons_of(cause: Option<&Cause>) -> Vec<ReasonBody> {
 }
 
 pub(super) fn group_bodies(refusal: &Refusal) -> Vec<NodeGroup> {
-    refusal.groups.iter().map(group_body).collect()
+    refusal.groups.iter().map(|group| group_body(group)).collect()
 }
 
 pub(super) fn group_body(group: &Group) -> NodeGroup {

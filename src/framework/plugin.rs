@@ -158,7 +158,9 @@ pub trait Filter: Send + Sync {
     fn is_measured(&self) -> bool {
         false
     }
-    /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it, which are sorted by name.
+    /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant: they
+    /// are those of some of these nodes by an order of nodes that reads nothing but each, so that without the other nodes they are
+    /// the same.
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }

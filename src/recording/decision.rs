@@ -76,7 +76,7 @@ pub struct Refusal {
     /// Number of nodes that were not evaluated.
     pub not_evaluated: usize,
     /// The other nodes by cause, the largest group first; equal groups are ordered by plugin and message.
-    pub groups: Arc<[Group]>,
+    pub groups: Arc<[Arc<Group>]>,
     /// Why the pod is refused as a whole, in which case no node was evaluated.
     pub pod_cause: Option<Cause>,
     /// The plugins that refused the pod; the events they listen to wake it.
@@ -103,7 +103,7 @@ impl Refusal {
 
     /// Makes a refusal from groups of nodes in any order.
     #[inline]
-    pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
+    pub fn of_nodes(mut groups: Vec<Arc<Group>>, total_nodes: usize, refused_by: RefusedBy) -> Self {
         let text = |a: &Cause, b: &Cause| a.message().cmp(&b.message()).then(a.code.cmp(&b.code));
         groups.sort_by(|a, b| {
             let of_count = b.count.cmp(&a.count).then_with(|| a.cause.plugin.cmp(b.cause.plugin));
@@ -117,6 +117,21 @@ impl Refusal {
     /// Adds the names of the plugins that left nodes out, sorted.
     pub fn with_left_out_by(self, plugins: &[&'static str]) -> Self {
         Self { left_out_by: plugins.into(), message: OnceLock::new(), ..self }
+    }
+
+    /// Takes over the message of another refusal, if it says the same and is rendered.
+    pub fn with_message_of(self, other: &Self) -> Self {
+        let counts = |refusal: &'_ Self| (refusal.total_nodes, refusal.not_evaluated, refusal.groups.len());
+        let is_same = |(a, b): (&Arc<Group>, &Arc<Group>)| {
+            Arc::ptr_eq(a, b) || (a.count == b.count && a.cause == b.cause)
+        };
+        let are_same = counts(&self) == counts(other)
+            && self.groups.iter().zip(other.groups.iter()).all(is_same)
+            && self.left_out_by == other.left_out_by
+            && self.pod_cause == other.pod_cause
+            && self.post_filter == other.post_filter;
+        let message = if are_same { other.message.clone() } else { OnceLock::new() };
+        Self { message, ..self }
     }
 
     /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its numbers may add up
@@ -150,10 +165,16 @@ impl Refusal {
             }
             Some(cause) => ended(format!("0/{n} nodes are available: {}", cause.message())),
             None => {
-                let of_group = |g: &'_ Group| -> Vec<(String, usize)> {
-                    g.cause.reasons.iter().map(|r| (r.message(), g.count)).collect()
-                };
-                nodes_message(n, self.groups.iter().flat_map(of_group).chain(self.left_out()))
+                // Many groups share reasons, and text is dear.
+                let mut counts: SmallVec<[(&Reason, usize); 8]> = SmallVec::new();
+                for (reason, count) in self.reasons() {
+                    match counts.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, sum)) => *sum += count,
+                        None => counts.push((reason, count)),
+                    }
+                }
+                let counts = counts.into_iter().map(|(reason, count)| (reason.message(), count));
+                nodes_message(n, counts.chain(self.left_out()))
             }
         }
     }
@@ -251,9 +272,9 @@ mod tests {
 
     use super::*;
 
-    fn group(plugin: &'static str, reasons: &[Reason], count: usize) -> Group {
+    fn group(plugin: &'static str, reasons: &[Reason], count: usize) -> Arc<Group> {
         let cause = Cause { plugin, code: Code::Unschedulable, reasons: reasons.iter().cloned().collect() };
-        Group { cause, count, examples: SmallVec::new(), measures: Vec::new() }
+        Arc::new(Group { cause, count, examples: SmallVec::new(), measures: Vec::new() })
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! - `snapshots`: what readers see
 //! - `recorded`: entries of the flight recorder; `recording`: what flags record
 //! - `dumps`: rebuilding a state from a dump; `plugin_dumps`: with objects of plugins' kinds, and time
-//! - `reasons`: reasons that a plugin brings
+//! - `reasons`: reasons that a plugin brings; `refusals`: those of a shape that is tried again
 //! - `random`: what must hold in any history
 
 mod aligning;
@@ -33,6 +33,7 @@ mod random;
 mod reasons;
 mod recorded;
 mod recording;
+mod refusals;
 mod relations;
 mod shadow;
 mod snapshots;

@@ -8,7 +8,8 @@
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
 //! - `scores`: the raw scores and totals of the feasible nodes, and the best of them
-//! - [`search`]: selects the node, or makes the refusal
+//! - [`search`]: selects the node
+//! - `refusal`: says why there is none
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
 //! - [`question`]: all of this for one pod on a copy of a state
@@ -25,6 +26,7 @@ pub(crate) mod nominations;
 pub(crate) mod overrides;
 pub(crate) mod post_filter;
 pub mod question;
+pub(crate) mod refusal;
 pub mod reserve;
 mod scores;
 pub mod search;

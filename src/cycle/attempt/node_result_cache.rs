@@ -8,15 +8,12 @@
 //!
 //! *Invariant:* decisions are the same as with results computed anew each time; a test compares them.
 
-use std::sync::Arc;
-
 use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Nodes, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::{NoProbe, Probe};
 use pellucid_model::{NodeIdx, PodSpec};
-use pellucid_recording::Refusal;
 
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
@@ -24,6 +21,7 @@ use crate::attempt::changed_nodes::ChangedNodes;
 use crate::attempt::global_plugins::{Attempt, Globals};
 use crate::attempt::kept_overrides::KeptOverrides;
 use crate::attempt::nominations::Claimant;
+use crate::attempt::refusal::LastRefusal;
 use crate::attempt::reserve::ForReserve;
 use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
@@ -102,8 +100,7 @@ pub struct NodeResultCache {
     /// The feasible nodes that the last search found, if it was sampled.
     pub(crate) sample: Vec<NodeIdx>,
     scratch: Scratch,
-    /// The refusal made from these results; `None` after they changed.
-    pub(crate) refusal: Option<Arc<Refusal>>,
+    pub(crate) last_refusal: LastRefusal,
     pub(crate) globals: Globals,
     /// Results for the current attempt only, if they differ from the cached ones.
     pub(crate) attempt: Option<Attempt>,
@@ -158,7 +155,7 @@ impl NodeResultCache {
     }
 
     fn rebuild(&mut self, ctx: &CycleContext<'_>, only: Option<NodeIdx>, tally: &mut [PluginTally]) {
-        self.refusal = None;
+        self.last_refusal = LastRefusal::default();
         self.listed = false;
         self.scores = None;
         self.causes = Causes::default();
@@ -238,6 +235,7 @@ impl NodeResultCache {
             if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
                 by_usage.push(node);
                 are_feasible &= cause.is_feasible();
+                self.last_refusal.note_change(node, cause);
             }
         });
         by_object.clear();
@@ -254,13 +252,15 @@ impl NodeResultCache {
         touched.extend(by_usage.iter().map(of_usage));
         touched.extend(by_object.iter().map(of_object));
         self.work += touched.len() as u64;
-        self.refusal = None;
         self.filter(ctx, self.first_usage, by_usage, tally);
         if are_feasible && by_object.is_empty() && by_usage.len() == n_usage {
             if let Some(scores) = &mut self.scores {
                 scores.catch_up_usage(ctx, &self.mask, by_usage, tally);
             }
             return;
+        }
+        if !by_object.is_empty() {
+            self.last_refusal.forget_groups();
         }
         self.filter(ctx, 0, by_object, tally);
         for row in touched.iter() {

@@ -22,8 +22,8 @@ use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::NominationFilter;
+use crate::attempt::refusal::measure;
 use crate::attempt::reserve::reserve;
-use crate::attempt::search::measure;
 use crate::attempt::work;
 
 /// An overridden node of an attempt.

@@ -1,26 +1,14 @@
-//! Selects a node from the results of an attempt, or makes the refusal that says why there is none.
+//! Selects a node from the results of an attempt. Why there is none is said by [`refusal`](super::refusal).
 
-use std::sync::Arc;
-
-use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::preemptions::{Lack, LackedAmount};
-use pellucid_framework::plugin::{Measure, PreFiltered};
-use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, View};
+use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
-use pellucid_model::{NodeIdx, PodSpec};
-use pellucid_queue::RefusedBy;
-use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
-use smallvec::SmallVec;
+use pellucid_recording::{Decision, Placement};
 
-use crate::attempt::alignment;
-use crate::attempt::chain::{self, PluginTally};
+use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins::{self, GlobalScore};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
-use crate::attempt::overrides::{self, Overridden};
+use crate::attempt::overrides::Overridden;
 
-/// Number of example nodes per group of a refusal.
-const EXAMPLES: usize = 3;
 /// A sampled search looks for at least this many feasible nodes, as kube-scheduler does.
 const MIN_FEASIBLE: usize = 100;
 
@@ -260,162 +248,6 @@ impl NodeResultCache {
         let feasible: Vec<NodeIdx> = self.feasible().collect();
         self.top_of(ctx, &feasible, n, tally)
     }
-
-    /// Returns the refusal, which accounts for every node. It is reused while the results do not change, unless the
-    /// attempt has results of its own.
-    fn refuse(&mut self, ctx: &CycleContext<'_>) -> Arc<Refusal> {
-        if let (Some(known), None) = (&self.refusal, &self.attempt) {
-            return known.clone();
-        }
-        let total = ctx.view.nodes().len();
-        self.work += total as u64;
-        let refusal = match self.refused_as_a_whole() {
-            Some(cause) => refusal_of_pod(ctx.profile, cause.clone(), total),
-            None => {
-                let groups = self.groups(ctx);
-                self.refusal_of_nodes(ctx.profile, groups, total)
-            }
-        };
-        let refusal = Arc::new(refusal);
-        if self.attempt.is_none() {
-            self.refusal = Some(refusal.clone());
-        }
-        refusal
-    }
-
-    /// Returns the refusal by nodes. Plugins that left nodes out at PreFilter refused the pod there.
-    fn refusal_of_nodes(&self, profile: &Profile, groups: Vec<Group>, total: usize) -> Refusal {
-        let of_attempt = self.attempt.iter().flat_map(|attempt| &attempt.restricting);
-        let restricting: SmallVec<[usize; 2]> =
-            self.prepared.restricting.iter().chain(of_attempt).copied().collect();
-        if let Some(first) = restricting.first().filter(|_| groups.is_empty()) {
-            let plugin = profile.plugins[*first].name();
-            let cause = chain::left_no_node(profile, ReasonCode::PluginsDisagree, plugin, &restricting);
-            return refusal_of_pod(profile, cause, total);
-        }
-        let mut by = refused_by(profile, groups.iter().map(|g| &g.cause));
-        restricting.iter().for_each(|plugin| by.insert(*plugin));
-        let names = chain::plugin_names(profile, &restricting);
-        Refusal::of_nodes(groups, total, by).with_left_out_by(&names)
-    }
-
-    fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {
-        let (mask, causes) = self.current();
-        let mut counts = vec![0; causes.iter().count()];
-        for id in mask.iter().filter(|id| id.is_cause()) {
-            counts[usize::from(id.0) - 1] += 1;
-        }
-        let mut members: Vec<Vec<NodeIdx>> = counts.into_iter().map(Vec::with_capacity).collect();
-        for node in ctx.view.cluster().by_name() {
-            let id = mask[node.index()];
-            if id.is_cause() {
-                members[usize::from(id.0) - 1].push(*node);
-            }
-        }
-        let group = |((_, cause), nodes): ((CauseId, &Cause), Vec<NodeIdx>)| Group {
-            cause: cause.clone(),
-            count: nodes.len(),
-            examples: nodes.iter().take(EXAMPLES).map(|n| ctx.view.name(*n).clone()).collect(),
-            measures: self.measures(ctx, cause, &nodes),
-        };
-        causes.iter().zip(members).filter(|(_, nodes)| !nodes.is_empty()).map(group).collect()
-    }
-
-    /// Returns what a refused node lacks for the pod, or `None` when it was not refused by itself. An amount that only
-    /// nominated pods make too small is left out.
-    pub(crate) fn lack(&self, ctx: &CycleContext<'_>, node: NodeIdx) -> Option<Lack> {
-        let cause = self.cause(node)?.clone();
-        let all = self.measures(ctx, &cause, &[node]).into_iter().filter(|m| m.requested > m.available);
-        let amounts = all.map(|m| LackedAmount {
-            resource: m.resource,
-            requested: m.requested,
-            available: m.available,
-        });
-        Some(Lack { amounts: amounts.collect(), cause })
-    }
-
-    /// Returns the numbers behind a cause over the nodes refused with it: of overridden nodes those of their trials.
-    fn measures(&self, ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
-        let all = match self.overridden() {
-            [] => measure(ctx, cause, nodes),
-            overridden => {
-                let is_plain = |node: &NodeIdx| overrides::find(overridden, *node).is_none();
-                let plain: Vec<NodeIdx> = nodes.iter().copied().filter(is_plain).collect();
-                let all = if plain.is_empty() { Vec::new() } else { measure(ctx, cause, &plain) };
-                let own = nodes.iter().filter_map(|node| overrides::find(overridden, *node));
-                own.flat_map(|of| &of.measures).fold(all, |all, one| with_nearest(ctx.view, all, one))
-            }
-        };
-        let shown = |m: Measure| GroupMeasure {
-            resource: m.resource,
-            requested: m.requested,
-            available: m.available,
-            best_node: ctx.view.name(m.best_node).clone(),
-        };
-        all.into_iter().map(shown).collect()
-    }
-}
-
-/// Returns the numbers behind a cause over some nodes.
-pub(crate) fn measure(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
-    let filter = ctx.place_of(cause).and_then(|at| ctx.profile.filter[at].plugin.filter());
-    filter.map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
-}
-
-/// Adds a measure, unless that of another node for the same resource is nearer to what the pod needs. The tie order
-/// decides between equal nodes.
-fn with_nearest(view: View<'_>, mut all: Vec<Measure>, one: &Measure) -> Vec<Measure> {
-    let lack = |m: &Measure| m.requested.saturating_sub(m.available);
-    let order = |a: &Measure, b: &Measure| {
-        lack(a).cmp(&lack(b)).then_with(|| tie_order(view, a.best_node, b.best_node))
-    };
-    match all.iter_mut().find(|known| known.resource == one.resource) {
-        Some(known) if order(one, known).is_lt() => *known = one.clone(),
-        Some(_) => {}
-        None => all.push(one.clone()),
-    }
-    all
-}
-
-/// Returns the refusal of a pod as a whole, by the plugin behind the cause.
-pub(crate) fn refusal_of_pod(profile: &Profile, cause: Cause, total_nodes: usize) -> Refusal {
-    let by = refused_by(profile, std::iter::once(&cause));
-    Refusal::of_pod(cause, total_nodes, by)
-}
-
-/// Returns the set of plugins behind these causes.
-fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
-    let mut by = RefusedBy::default();
-    for cause in causes {
-        if let Some(at) = profile.plugins.iter().position(|p| p.name() == cause.plugin) {
-            by.insert(at);
-        }
-        for enabled in alignment::also_behind(profile, cause) {
-            by.insert(enabled.index);
-        }
-    }
-    // What they keep for the pod may come to stand where another plugin refused it.
-    for enabled in &profile.node_overrides {
-        by.insert(enabled.index);
-    }
-    by
-}
-
-/// Returns the plugins that may refuse nodes to a pod: those that filter, the providers of topology hints, and those that
-/// override nodes. Others whose PreFilter skips the pod are left out.
-pub(crate) fn plugins_that_filter(profile: &Profile, view: View<'_>, spec: &PodSpec) -> RefusedBy {
-    let mut all = RefusedBy::default();
-    for (place, at) in chain::places(profile, |_| true) {
-        let enabled = place.map(|place| &profile.pre_filter[place]).or(at.map(|at| &profile.filter[at]));
-        let Some(enabled) = enabled else { continue };
-        let pre_filter = place.and_then(|_| enabled.plugin.pre_filter());
-        if pre_filter.is_none_or(|p| !matches!(p.pre_filter(view, spec), PreFiltered::Skip)) {
-            all.insert(enabled.index);
-        }
-    }
-    alignment::providers(profile, view, spec).for_each(|plugin| all.insert(plugin));
-    profile.node_overrides.iter().for_each(|enabled| all.insert(enabled.index));
-    all
 }
 
 /// Returns how many feasible nodes are enough, or `None` if all are wanted. Follows kube-scheduler's rule, except that

@@ -18,7 +18,7 @@ use pellucid_model::{NodeIdx, Now, ObjectKind, PodId};
 use pellucid_queue::{Listening, UnitId};
 use pellucid_recording::{Outcome, Refusal};
 
-use crate::attempt::search::refusal_of_pod;
+use crate::attempt::refusal::refusal_of_pod;
 use crate::scheduler::Scheduler;
 use crate::scheduler::object_orders::{Ordered, Wanted};
 

@@ -119,7 +119,7 @@ mod tests {
         let reasons = resources.iter().map(about).collect();
         let cause = Cause { plugin: "NodeResourcesFit", code: Code::Unschedulable, reasons };
         let group = Group { cause, count, examples: Default::default(), measures: Vec::new() };
-        Refusal::of_nodes(vec![group], 5, RefusedBy::default())
+        Refusal::of_nodes(vec![group.into()], 5, RefusedBy::default())
     }
 
     /// The hashes are a public interface: recorded ones are compared with those of later versions.

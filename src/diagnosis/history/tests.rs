@@ -20,7 +20,7 @@ fn short_of(resource: &str, count: usize) -> FlightEvent {
     let reason = Reason::about(ReasonCode::InsufficientResource, resource);
     let cause = Cause::new("NodeResourcesFit", Code::Unschedulable, reason);
     let group = Group { cause, count, examples: Default::default(), measures: Vec::new() };
-    FlightEvent::Refused(Arc::new(Refusal::of_nodes(vec![group], 9, RefusedBy::default())))
+    FlightEvent::Refused(Arc::new(Refusal::of_nodes(vec![group.into()], 9, RefusedBy::default())))
 }
 
 fn note(flight: &mut FlightRecorder, pod: u32, event: FlightEvent, cycle: u64) {

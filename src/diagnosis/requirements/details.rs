@@ -3,6 +3,8 @@
 //! The texts are about the state that is looked at, so they are added only to what was worked out on that state, not to
 //! recorded verdicts.
 
+use std::sync::Arc;
+
 use pellucid_api::rest::explain::{NodeGroup, NodeNote};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_framework::profile::Profile;
@@ -48,7 +50,7 @@ impl Details<'_> {
 
     /// Returns the node groups of a refusal, with what plugins say of their example nodes.
     pub(crate) fn group_bodies(&self, refusal: &Refusal) -> Vec<NodeGroup> {
-        let body = |group: &Group| NodeGroup { details: self.of_examples(group), ..group_body(group) };
+        let body = |group: &Arc<Group>| NodeGroup { details: self.of_examples(group), ..group_body(group) };
         refusal.groups.iter().map(body).collect()
     }
 

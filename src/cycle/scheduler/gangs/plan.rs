@@ -18,7 +18,7 @@ use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangShare, Gang
 use pellucid_recording::{Outcome, Verdict};
 
 use super::trial::{Fate, Trial};
-use crate::attempt::search::plugins_that_filter;
+use crate::attempt::refusal::plugins_that_filter;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Recorded;
 use crate::scheduler::{Scheduler, Step};

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use pellucid_cluster::columns::CPU;
 use pellucid_framework::View;
 use pellucid_model::{NodeIdx, PodSpec};
+use smallvec::SmallVec;
 
 use super::super::DeviceShare;
 use super::super::allocator::amounts;
@@ -19,6 +20,8 @@ use super::state::{Set, TypicalPods};
 use super::table::{Prospect, Table};
 use super::typical::GradientArgs;
 
+/// Number of kinds of nodes whose scores are kept while nodes are scored.
+const KINDS: usize = 4;
 /// The score of a node whose fragments stay as they are.
 const EVEN: i64 = 50;
 
@@ -65,7 +68,8 @@ impl DeviceShare {
             out.fill(EVEN);
             return;
         };
-        let rating = Rating { plugin: self, view, set, milli_cpu: spec.requests.list.milli_cpu };
+        let milli_cpu = spec.requests.list.milli_cpu;
+        let mut rating = Rating { plugin: self, view, set, milli_cpu, known: SmallVec::new() };
         let plain = request.and_then(Request::plain);
         for (node, score) in nodes.iter().zip(out) {
             *score = devices.row(*node).map_or(EVEN, |row| rating.node(*node, row, request, plain));
@@ -79,22 +83,34 @@ struct Rating<'a> {
     view: View<'a>,
     set: &'a Set,
     milli_cpu: i64,
+    /// Scores of nodes by what they are before the pod and after it, for pods whose cards follow from it. Nodes of one kind have the
+    /// same until pods are on them.
+    known: SmallVec<[([Prospect<'a>; 2], i64); KINDS]>,
 }
 
-impl Rating<'_> {
-    fn node(&self, node: NodeIdx, row: &Row, request: Option<&Request>, plain: Option<Plain>) -> i64 {
+impl<'a> Rating<'a> {
+    fn node(&mut self, node: NodeIdx, row: &'a Row, request: Option<&Request>, plain: Option<Plain>) -> i64 {
         let Some(table) = self.set.table(node) else { return EVEN };
         let free = self.view.columns().free(node, CPU);
-        let before = table.prospect(free, &row.left).fragments();
+        let before = table.prospect(free, &row.left);
         let with = table.prospect(free.saturating_sub(self.milli_cpu), &row.left);
-        let after = match (request, plain) {
-            (None, _) => with.fragments(),
-            (Some(_), Some(plain)) if plain.count == 1 && row.is_plain() && row.left_for(plain).is_some() => {
-                with.least_with(plain.percent).unwrap_or_else(|| with.fragments())
-            }
-            (Some(request), _) => self.with_choices((table, free), row, request, with),
-        };
-        score(before - after, table)
+        let plain =
+            plain.filter(|plain| plain.count == 1 && row.is_plain() && row.left_for(*plain).is_some());
+        if let Some(request) = request.filter(|_| plain.is_none()) {
+            let after = self.with_choices((table, free), row, request, with);
+            return score(before.fragments() - after, table);
+        }
+        let is_same = |known: &[Prospect<'_>; 2]| known[0].is_worth(&before) && known[1].is_worth(&with);
+        if let Some((_, score)) = self.known.iter().find(|(known, _)| is_same(known)) {
+            return *score;
+        }
+        let after =
+            plain.and_then(|plain| with.least_with(plain.percent)).unwrap_or_else(|| with.fragments());
+        let score = score(before.fragments() - after, table);
+        if self.known.len() < KINDS {
+            self.known.push(([before, with], score));
+        }
+        score
     }
 
     /// Returns the fragments with the cards that the allocator chooses.

@@ -131,6 +131,14 @@ pub(in super::super) struct Prospect<'a> {
 }
 
 impl Prospect<'_> {
+    /// Returns whether another one has the same fragments, whatever is taken of its cards.
+    #[inline]
+    pub(super) fn is_worth(&self, other: &Self) -> bool {
+        std::ptr::eq(self.level, other.level)
+            && self.left == other.left
+            && (self.table.future.is_none() || self.free == other.free)
+    }
+
     /// Returns the fragments of the node, in percent of a card times weight.
     #[inline]
     pub(super) fn fragments(&self) -> i64 {

@@ -50,6 +50,17 @@ pub(in super::super) struct GradientArgs {
     pub(super) lookahead: u32,
 }
 
+impl GradientArgs {
+    /// Returns whether these are equal. They are asked at every decision, and most are the same, so the pods are hardly ever looked at.
+    #[inline]
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.given, &other.given)
+            && self.window == other.window
+            && self.lookahead == other.lookahead
+            || self == other
+    }
+}
+
 impl Default for GradientArgs {
     fn default() -> Self {
         Self { given: Arc::default(), window: WINDOW, lookahead: 0 }
