@@ -476,11 +476,7 @@ reasons! {
 impl ReasonCode {
     /// Returns the message with a subject filled in.
     pub fn message(self, subject: &str) -> String {
-        let message = self.entry().message;
-        match message.split_once('{') {
-            Some((before, after)) => [before, subject, after.strip_prefix('}').unwrap_or(after)].concat(),
-            None => message.to_owned(),
-        }
+        self.entry().message.replacen("{}", subject, 1)
     }
 }
 
@@ -500,9 +496,5 @@ mod tests {
     fn messages_name_their_subject() {
         assert_eq!(ReasonCode::InsufficientResource.message("cpu"), "Insufficient cpu");
         assert_eq!(ReasonCode::TooManyPods.message(""), "Too many pods");
-        for entry in REGISTRY {
-            let replaced = entry.message.replacen("{}", "x", 1);
-            assert_eq!(entry.code.message("x"), replaced, "a subject stands for braces and nothing else");
-        }
     }
 }
