@@ -252,6 +252,9 @@ impl NodeResultCache {
         touched.extend(by_usage.iter().map(of_usage));
         touched.extend(by_object.iter().map(of_object));
         self.work += touched.len() as u64;
+        if let Some(scores) = &self.scores {
+            scores.prefetch(by_usage);
+        }
         self.filter(ctx, self.first_usage, by_usage, tally);
         if are_feasible && by_object.is_empty() && by_usage.len() == n_usage {
             if let Some(scores) = &mut self.scores {

@@ -6,7 +6,7 @@
 //! not tell two slots apart, whole tie hashes and names do.
 
 use pellucid_framework::View;
-use pellucid_model::NodeIdx;
+use pellucid_model::{NodeIdx, prefetch_index};
 
 /// Slots per pool: what a line of the cache holds.
 const POOL: usize = 8;
@@ -42,6 +42,12 @@ impl Tournament {
             brackets: vec![0; n_brackets],
             stale: vec![0; n_brackets.div_ceil(64)],
         }
+    }
+
+    /// Has the processor fetch the rank of a slot.
+    #[inline]
+    pub(crate) fn prefetch(&self, node: NodeIdx) {
+        prefetch_index(&self.slots[..], node.index() / POOL);
     }
 
     /// Returns the total of a slot that competes.

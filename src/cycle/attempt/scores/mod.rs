@@ -7,8 +7,8 @@
 //! - `best`: the totals, and the best of them
 
 use pellucid_framework::plugin::{MAX_SCORE, Normalize, Reads};
-use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
+use pellucid_model::{NodeIdx, prefetch_index};
 use smallvec::SmallVec;
 
 use crate::attempt::chain::{self, PluginTally};
@@ -116,6 +116,15 @@ impl Scores {
 
     pub(crate) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
         self.totals.best(ctx.view)
+    }
+
+    /// Has the processor fetch what is known of nodes while they are filtered. Those of many shapes do not fit into its cache.
+    pub(crate) fn prefetch(&self, nodes: &[NodeIdx]) {
+        let width = self.active.len();
+        for node in nodes {
+            prefetch_index(&self.raw[..], node.index() * width);
+            self.totals.prefetch(*node);
+        }
     }
 
     /// Fills in the raw scores of nodes, for the plugins that read at least as much as `least`.
