@@ -158,9 +158,9 @@ pub trait Filter: Send + Sync {
     fn is_measured(&self) -> bool {
         false
     }
-    /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant: they
-    /// are those of some of these nodes by an order of nodes that reads nothing but each, so that without the other nodes they are
-    /// the same.
+    /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant: each
+    /// is that of the best of the nodes, and which of two is better depends on these two alone. So over some of the nodes that include
+    /// the best, the numbers are the same.
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }
