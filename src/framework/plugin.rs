@@ -160,7 +160,7 @@ pub trait Filter: Send + Sync {
     }
     /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant: each
     /// is that of the best of the nodes, and which of two is better depends on these two alone. So over some of the nodes that include
-    /// the best, the numbers are the same.
+    /// the best, the numbers are the same, and they stay so while the nodes do, unless they are [measured](Self::is_measured).
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }

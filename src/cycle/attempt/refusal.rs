@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Lack, LackedAmount};
-use pellucid_framework::plugin::{Measure, PreFiltered};
+use pellucid_framework::plugin::{Filter, Measure, PreFiltered};
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
 use pellucid_model::cause::CauseId;
@@ -134,7 +134,10 @@ impl NodeResultCache {
             |(node, was): &(NodeIdx, CauseId)| Change { node: *node, was: *was, is: mask[node.index()] };
         let changes: SmallVec<[Change; 8]> = changed.iter().map(change).collect();
         for ((group, (id, cause)), nodes) in groups.iter_mut().zip(causes.iter()).zip(&mut members) {
-            if changes.iter().any(|change| change.was == id || change.is == id) {
+            if filter_behind(ctx, cause).is_some_and(Filter::is_measured) {
+                // What is measured on nodes changes by itself.
+                *nodes = Some(Vec::new());
+            } else if changes.iter().any(|change| change.was == id || change.is == id) {
                 match self.updated(group.as_ref(), (id, cause), &changes, ctx) {
                     Some(known) => *group = Some(known),
                     None => *nodes = Some(Vec::new()),
@@ -253,8 +256,11 @@ struct Change {
 
 /// Returns the numbers behind a cause over some nodes.
 pub(crate) fn measure(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
-    let filter = ctx.place_of(cause).and_then(|at| ctx.profile.filter[at].plugin.filter());
-    filter.map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
+    filter_behind(ctx, cause).map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
+}
+
+fn filter_behind<'a>(ctx: &CycleContext<'a>, cause: &Cause) -> Option<&'a dyn Filter> {
+    ctx.profile.filter[ctx.place_of(cause)?].plugin.filter()
 }
 
 /// Adds a measure, unless that of another node for the same resource is nearer to what the pod needs. The tie order
