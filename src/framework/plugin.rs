@@ -158,9 +158,10 @@ pub trait Filter: Send + Sync {
     fn is_measured(&self) -> bool {
         false
     }
-    /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant: each
-    /// is that of the best of the nodes, and which of two is better depends on these two alone. So over some of the nodes that include
-    /// the best, the numbers are the same, and they stay so while the nodes do, unless they are [measured](Self::is_measured).
+    /// Returns the numbers behind one of this plugin's causes, over some of the nodes refused with it, sorted by name. Invariant for
+    /// filters that read at most [`Reads::Usage`]: each number is that of the best of the nodes, which of two nodes is better depends
+    /// on these two alone, and the order of the measures on the pod and the cause. So nodes that are no better may be left out. The
+    /// numbers of a node stay while the node does, unless [`is_measured`](Self::is_measured) says otherwise.
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }

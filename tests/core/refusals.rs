@@ -6,9 +6,9 @@ use pellucid::recording::Outcome;
 use crate::common::driver::Core;
 use crate::common::made::{core_with, node, on, pod};
 
-const NODES: usize = 30;
+const NODES: usize = 130;
 /// Pods that come and go.
-const PODS: usize = 120;
+const PODS: usize = 500;
 
 fn name(i: usize) -> String {
     format!("node-{i}")
@@ -52,7 +52,7 @@ fn what_is_kept_of_a_refusal_is_what_would_be_made_anew() {
     let mut told = std::collections::BTreeSet::new();
     for round in 0..400 {
         // Now and then so many nodes change that it is not worth while to keep anything, or a Node object does.
-        for _ in 0..if round % 40 == 39 { 100 } else { 1 + below(4) } {
+        for _ in 0..if round % 40 == 39 { 200 } else { 1 + below(4) } {
             let i = below(PODS);
             match there[i].take() {
                 Some(gone) => cores.iter_mut().for_each(|core| core.delete(&gone)),
@@ -72,5 +72,5 @@ fn what_is_kept_of_a_refusal_is_what_would_be_made_anew() {
         assert_eq!(kept, anew, "round {round}");
         told.insert(kept);
     }
-    assert!(told.len() > 80, "{} different refusals", told.len());
+    assert!(told.len() > 50, "{} different refusals", told.len());
 }

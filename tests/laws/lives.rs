@@ -464,7 +464,7 @@ proptest! {
             let [of_kept, of_anew] = [&mut kept, &mut anew].map(|life| {
                 let said = |step: Step| {
                     let refusal = match &step.verdict.outcome {
-                        Outcome::Refused(refusal) => Some(refusal.message()),
+                        Outcome::Refused(refusal) => Some((refusal.message(), refusal.groups.clone())),
                         _ => None,
                     };
                     (step.pod.key.clone(), step.verdict.placement().map(|placed| placed.node), refusal)

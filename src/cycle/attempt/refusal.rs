@@ -2,8 +2,8 @@
 //! each cause.
 //!
 //! Pods that fit nowhere are tried again after others were placed on a few nodes. So groups are kept in step with the nodes that
-//! change, and all of a group's nodes are looked at again only when one of them changes that the group names. The message is that of
-//! the last refusal while the causes and their counts are.
+//! change. A group's nodes are all looked at again only when a node changes that the group names, or where its numbers change by
+//! themselves. While causes and counts stay the same, the message is taken over from the last refusal.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(crate) struct LastRefusal {
     refusal: Option<Arc<Refusal>>,
     /// Whether the results are those that it was made from.
     is_current: bool,
+    /// When it was made, if it has numbers that change by themselves. In seconds, as they do.
+    measured_at: Option<u64>,
     /// Its groups by cause; `None` for a cause that no node had. Empty while none are known.
     groups: Groups,
     /// Nodes that have changed since, with the cause that each had then.
@@ -46,6 +48,8 @@ struct Known {
     group: Arc<Group>,
     /// The best nodes of its measures.
     best: SmallVec<[NodeIdx; 4]>,
+    /// Whether what is measured on its nodes changes by itself.
+    is_measured: bool,
 }
 
 impl LastRefusal {
@@ -61,7 +65,7 @@ impl LastRefusal {
         }
     }
 
-    /// Notes that more than the pods on nodes changed.
+    /// Drops the groups: those of the next refusal are made from all nodes.
     pub(crate) fn forget_groups(&mut self) {
         self.is_current = false;
         self.groups.clear();
@@ -73,8 +77,10 @@ impl NodeResultCache {
     /// Returns the refusal. It is reused while the results do not change, unless the attempt has results of its own.
     pub(super) fn refuse(&mut self, ctx: &CycleContext<'_>) -> Arc<Refusal> {
         let is_of_shape = self.attempt.is_none();
-        let LastRefusal { refusal: last, is_current, .. } = &self.last_refusal;
-        if let Some(last) = last.as_ref().filter(|_| is_of_shape && *is_current) {
+        let second = ctx.view.cluster().now().wall.as_secs();
+        let LastRefusal { refusal: last, is_current, measured_at, .. } = &self.last_refusal;
+        let holds = is_of_shape && *is_current && measured_at.is_none_or(|at| at == second);
+        if let Some(last) = last.as_ref().filter(|_| holds) {
             return last.clone();
         }
         let total = ctx.view.nodes().len();
@@ -98,8 +104,14 @@ impl NodeResultCache {
         });
         if is_of_shape {
             changed.clear();
-            let (is_current, refusal) = (true, Some(refusal.clone()));
-            self.last_refusal = LastRefusal { refusal, is_current, groups, changed };
+            let is_measured = groups.iter().flatten().any(|known| known.is_measured);
+            self.last_refusal = LastRefusal {
+                refusal: Some(refusal.clone()),
+                is_current: true,
+                measured_at: is_measured.then_some(second),
+                groups,
+                changed,
+            };
         }
         refusal
     }
@@ -134,10 +146,14 @@ impl NodeResultCache {
             |(node, was): &(NodeIdx, CauseId)| Change { node: *node, was: *was, is: mask[node.index()] };
         let changes: SmallVec<[Change; 8]> = changed.iter().map(change).collect();
         for ((group, (id, cause)), nodes) in groups.iter_mut().zip(causes.iter()).zip(&mut members) {
-            if filter_behind(ctx, cause).is_some_and(Filter::is_measured) {
-                // What is measured on nodes changes by itself.
+            let comes = changes.iter().any(|change| change.is == id);
+            let is_measured = match group {
+                Some(known) => known.is_measured,
+                None => comes && is_measured(ctx, cause),
+            };
+            if is_measured {
                 *nodes = Some(Vec::new());
-            } else if changes.iter().any(|change| change.was == id || change.is == id) {
+            } else if comes || changes.iter().any(|change| change.was == id) {
                 match self.updated(group.as_ref(), (id, cause), &changes, ctx) {
                     Some(known) => *group = Some(known),
                     None => *nodes = Some(Vec::new()),
@@ -171,12 +187,12 @@ impl NodeResultCache {
     ) -> Option<Known> {
         let name = |node: NodeIdx| ctx.view.name(node);
         let (mut count, mut examples, mut nodes) = (0, SmallVec::<[Name; EXAMPLES]>::new(), Vec::new());
-        if let Some(Known { group, best }) = known {
-            let is_told = |change: &Change| {
+        if let Some(Known { group, best, .. }) = known {
+            let spoils = |change: &Change| {
                 let leaves = change.is != id && group.examples.contains(name(change.node));
                 change.was == id && (leaves || best.contains(&change.node))
             };
-            if changes.iter().any(is_told) {
+            if changes.iter().any(spoils) {
                 return None;
             }
             count = group.count - changes.iter().filter(|change| change.was == id && change.is != id).count();
@@ -215,7 +231,8 @@ impl NodeResultCache {
             best_node: ctx.view.name(m.best_node).clone(),
         };
         let measures = measures.into_iter().map(shown).collect();
-        Known { group: Arc::new(Group { cause: cause.clone(), count, examples, measures }), best }
+        let group = Arc::new(Group { cause: cause.clone(), count, examples, measures });
+        Known { group, best, is_measured: is_measured(ctx, cause) }
     }
 
     /// Returns what a refused node lacks for the pod, or `None` when it was not refused by itself. An amount that only
@@ -257,6 +274,11 @@ struct Change {
 /// Returns the numbers behind a cause over some nodes.
 pub(crate) fn measure(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
     filter_behind(ctx, cause).map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
+}
+
+/// Returns whether the numbers behind a cause change by themselves.
+fn is_measured(ctx: &CycleContext<'_>, cause: &Cause) -> bool {
+    filter_behind(ctx, cause).is_some_and(Filter::is_measured)
 }
 
 fn filter_behind<'a>(ctx: &CycleContext<'a>, cause: &Cause) -> Option<&'a dyn Filter> {

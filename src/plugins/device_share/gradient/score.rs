@@ -83,8 +83,8 @@ struct Rating<'a> {
     view: View<'a>,
     set: &'a Set,
     milli_cpu: i64,
-    /// Scores of nodes by what they are before the pod and after it, for pods whose cards follow from it. Nodes of one kind have the
-    /// same until pods are on them.
+    /// Scores by the node as it is, and as it is without the pod's CPU, where the cards follow from these. Empty nodes of one kind
+    /// share them.
     known: SmallVec<[([Prospect<'a>; 2], i64); KINDS]>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Rating<'a> {
             let after = self.with_choices((table, free), row, request, with);
             return score(before.fragments() - after, table);
         }
-        let is_same = |known: &[Prospect<'_>; 2]| known[0].is_worth(&before) && known[1].is_worth(&with);
+        let is_same = |known: &[Prospect<'_>; 2]| known[0].rates_as(&before) && known[1].rates_as(&with);
         if let Some((_, score)) = self.known.iter().find(|(known, _)| is_same(known)) {
             return *score;
         }

@@ -53,7 +53,7 @@ impl TypicalPods {
 
     /// Returns the set of these arguments.
     pub(super) fn set(&self, args: &GradientArgs) -> Option<&Set> {
-        self.sets.iter().find(|set| set.args.is(args))
+        self.sets.iter().find(|set| set.args.is_same(args))
     }
 
     fn see(&mut self, spec: &pellucid_model::PodSpec) -> Touched {

@@ -133,7 +133,7 @@ pub(in super::super) struct Prospect<'a> {
 impl Prospect<'_> {
     /// Returns whether another one has the same fragments, whatever is taken of its cards.
     #[inline]
-    pub(super) fn is_worth(&self, other: &Self) -> bool {
+    pub(super) fn rates_as(&self, other: &Self) -> bool {
         std::ptr::eq(self.level, other.level)
             && self.left == other.left
             && (self.table.future.is_none() || self.free == other.free)

@@ -1,11 +1,12 @@
 //! The tables against the definition, and the plugin on a small cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pellucid_framework::plugin::Plugin;
+use pellucid_framework::plugin::{Plugin, PreScored};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::selector::Labels;
-use pellucid_model::{Node, PodSpec};
+use pellucid_model::{Node, NodeIdx, PodSpec};
 use serde_json::{Value, json};
 
 use super::super::tests::{devices, plugin, report, spec};
@@ -260,6 +261,55 @@ fn short_ways_agree_with_the_allocator() {
             let real = share.allocate(&row, &request, None, share.prospect(cluster.view(), (at, &row), 0));
             assert_eq!(trial, real);
         }
+    }
+}
+
+/// Nodes with the same cards, CPU and pods are rated once, others each by itself.
+#[test]
+fn nodes_are_rated_together_as_each_alone() {
+    let typical = json!([{"gpus": 1, "percent": 50, "cpu": "1", "weight": 3}, {"gpus": 2, "percent": 100, "cpu": "2"}, {"cpu": "1"}]);
+    let names: Vec<String> = (0..24).map(|n| format!("n{n}")).collect();
+    for lookahead in [0, 20] {
+        let args = json!({"scoringStrategy": {"type": "FragmentationGradient", "typicalPods": typical, "lookahead": lookahead}});
+        let plugin = plugin(args);
+        let mut random = Random(5 + lookahead);
+        let mut cluster =
+            TestCluster::with(std::slice::from_ref(&plugin), names.iter().map(|name| node(name)));
+        for name in &names {
+            let card = |minor: u64| {
+                json!({"type": "gpu", "minor": minor, "health": true, "resources": {"koordinator.sh/gpu-core": 100,
+                    "koordinator.sh/gpu-memory-ratio": 100, "koordinator.sh/gpu-memory": "16Gi"}})
+            };
+            let cards: Vec<Value> = (0..=random.below(3)).map(card).collect();
+            report(&mut cluster, name, &devices(&cards), "1");
+            if random.is(3) {
+                let text = r#"{"gpu": [{"minor": 0, "resources": {"koordinator.sh/gpu-core": "40", "koordinator.sh/gpu-memory-ratio": "40"}}]}"#;
+                super::super::tests::bound(&mut cluster, &format!("on-{name}"), name, text);
+            }
+            if random.is(4) {
+                let mut cpu_alone = PodSpec::default();
+                cpu_alone.requests.list.milli_cpu = 1000;
+                cluster.place(cpu_alone, name);
+            }
+        }
+        let mut ratings = BTreeSet::new();
+        let score = plugin.score().expect("it scores");
+        let all: Vec<NodeIdx> = names.iter().map(|name| cluster.idx(name)).collect();
+        let mut cpu_alone = PodSpec::default();
+        cpu_alone.requests.list.milli_cpu = 1000;
+        for wanted in [share(20, 500), share(50, 2000), share(100, 0), share(200, 1000), cpu_alone] {
+            let prepared = plugin.pre_score().expect("it prepares").pre_score(cluster.view(), &wanted, &all);
+            let PreScored::Ready(value) = prepared else { panic!("it scores all pods") };
+            let rated = |nodes: &[NodeIdx]| {
+                let mut out = vec![-1; nodes.len()];
+                score.score(cluster.view(), &wanted, &value, nodes, &mut out);
+                out
+            };
+            let alone: Vec<i64> = all.iter().flat_map(|node| rated(&[*node])).collect();
+            assert_eq!(rated(&all), alone);
+            ratings.extend(alone);
+        }
+        assert!(ratings.len() > 5, "{ratings:?}");
     }
 }
 

@@ -51,9 +51,9 @@ pub(in super::super) struct GradientArgs {
 }
 
 impl GradientArgs {
-    /// Returns whether these are equal. They are asked at every decision, and most are the same, so the pods are hardly ever looked at.
+    /// Returns whether both are equal. Asked at every decision, so pointers are compared first.
     #[inline]
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.given, &other.given)
             && self.window == other.window
             && self.lookahead == other.lookahead
