@@ -121,7 +121,7 @@ impl Refusal {
 
     /// Takes over the message of another refusal, if it says the same and is rendered.
     pub fn with_message_of(self, other: &Self) -> Self {
-        let counts = |refusal: &'_ Self| (refusal.total_nodes, refusal.not_evaluated, refusal.groups.len());
+        let counts = |refusal: &Self| (refusal.total_nodes, refusal.not_evaluated, refusal.groups.len());
         let is_same = |(a, b): (&Arc<Group>, &Arc<Group>)| {
             Arc::ptr_eq(a, b) || (a.count == b.count && a.cause == b.cause)
         };
